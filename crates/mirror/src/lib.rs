@@ -1,0 +1,1 @@
+//! The mirror connectors and their tasks. It knows nothing of HTTP, command lines or files.

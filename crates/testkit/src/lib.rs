@@ -1,0 +1,1 @@
+//! What tests start: mini-kafka, real Kafka, Java MirrorMaker 2.

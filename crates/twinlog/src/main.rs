@@ -1,0 +1,2 @@
+//! The `twinlog` command.
+fn main() {}
