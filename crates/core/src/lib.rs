@@ -1,3 +1,7 @@
 //! The rules of mirroring: no tokio, no sockets, no files, no clock.
 
+pub mod config;
+pub mod filter;
 pub mod ids;
+pub mod pattern;
+pub mod policy;

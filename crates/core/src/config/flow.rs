@@ -1,0 +1,386 @@
+//! The checked configuration: what is true for each flow, in types that need no second look.
+//!
+//! Everything here was validated; nothing is a string that somebody must parse later. A setting that
+//! MirrorMaker 2 spells as a pair `<x>.enabled` and `<x>.interval.seconds` is one `Option<Duration>`:
+//! none means never.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::filter::{ConfigPropertyFilter, GroupFilter, TopicFilter};
+use crate::ids::{ClusterAlias, Flow, Topic};
+use crate::pattern::MatchError;
+use crate::policy::ReplicationPolicy;
+
+/// All flows of one file that this process runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MirrorConfig {
+    /// The flows, in the order in which their clusters stand in `clusters`.
+    pub flows: Vec<FlowConfig>,
+}
+
+/// Everything that is configured for one flow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowConfig {
+    /// Which flow it is.
+    pub flow: Flow,
+    /// Whether topics are replicated, or the flow exists for its heartbeats alone.
+    pub role: FlowRole,
+    /// The cluster that is read.
+    pub source: ClusterConfig,
+    /// The cluster that is written, as its admin and consumer clients see it.
+    pub target: ClusterConfig,
+    /// The producer of replicated records on the target: `T.producer.*`, then
+    /// `S->T.producer.override.*` (in Java the Connect framework's producer).
+    pub writer: ProducerConfig,
+    /// The client of the worker on the target (`T.*`), which reads and writes its internal topics.
+    pub worker: WorkerConfig,
+    /// How topics are named (`replication.policy.*`).
+    pub policy: ReplicationPolicy,
+    /// Which topics are replicated (`topics`, `topics.exclude`); [`FlowConfig::select`] is the whole rule.
+    pub topics: TopicFilter,
+    /// Which topic settings are copied (`config.properties.exclude`, `use.defaults.from`).
+    pub config_properties: ConfigPropertyFilter,
+    /// The largest number of tasks of a connector (`tasks.max`); at least 1.
+    pub tasks_max: usize,
+    /// Copies of each partition of a new remote topic (`replication.factor`).
+    pub replication_factor: ReplicationFactor,
+    /// How often topics and partitions are discovered after the start (`refresh.topics.*`).
+    ///
+    /// 5 s where no interval is written anywhere; Java's default is 600 s. Different on purpose: new
+    /// topics should not wait ten minutes, and a round costs two requests.
+    pub refresh_topics: Option<Duration>,
+    /// How often topic settings are compared (`sync.topic.configs.*`).
+    pub sync_topic_configs: Option<Duration>,
+    /// How often access rules are compared (`sync.topic.acls.*`).
+    pub sync_topic_acls: Option<Duration>,
+    /// How long an administrative step at start or stop may take (`admin.timeout.ms`).
+    pub admin_timeout: Duration,
+    /// Offset syncs; none when `emit.offset-syncs.enabled` is false.
+    pub offset_syncs: Option<OffsetSyncsConfig>,
+    /// Checkpoints and group offsets.
+    pub checkpoints: CheckpointConfig,
+    /// Heartbeats.
+    pub heartbeats: HeartbeatConfig,
+    /// The name under which source positions are stored (`MirrorSourceConnector` unless `name` is set).
+    pub source_connector_name: String,
+}
+
+/// Why a flow has a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlowRole {
+    /// `S->T.enabled = true`: topics, groups and heartbeats.
+    Replicates,
+    /// Not enabled, but heartbeats are on: it only writes them to the target, for the flow in the
+    /// opposite direction to carry back.
+    HeartbeatsOnly,
+}
+
+/// One side of a flow: the cluster, and what each kind of client uses to talk to it.
+///
+/// The kinds may differ in everything, addresses and credentials included; they are usually equal,
+/// and one connection pool serves all whose [`ClientConfig`] is equal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClusterConfig {
+    /// The name the configuration gives the cluster.
+    pub alias: ClusterAlias,
+    /// Discovery, creation, settings: `X.cluster.*`, `admin.*`, `X.admin.*`.
+    pub admin: ClientConfig,
+    /// Reading records: `X.cluster.*`, `consumer.*`, `X.consumer.*`.
+    pub consumer: ConsumerConfig,
+    /// Writing offset syncs: `X.cluster.*`, `producer.*`, `X.producer.*`. Replicated records are
+    /// written with [`FlowConfig::writer`].
+    pub producer: ProducerConfig,
+}
+
+/// How to reach a cluster, and how patient to be with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientConfig {
+    /// Where to ask first (`bootstrap.servers`); never empty.
+    pub bootstrap: Vec<BrokerAddress>,
+    /// How the connection is secured (`security.protocol`).
+    pub security: Security,
+    /// What the user put before client ids (`client.id`).
+    pub client_id: Option<String>,
+    /// How long one request may take (`request.timeout.ms`).
+    pub request_timeout: Duration,
+    /// How old metadata may be before it is asked for again (`metadata.max.age.ms`).
+    pub metadata_max_age: Duration,
+    /// The wait between attempts to connect to one broker (`reconnect.backoff.ms`, `.max.ms`).
+    pub reconnect_backoff: Backoff,
+    /// The wait between attempts of one request (`retry.backoff.ms`, `.max.ms`).
+    pub retry_backoff: Backoff,
+    /// How long establishing a connection may take (`socket.connection.setup.timeout.ms`, `.max.ms`).
+    pub connection_setup_timeout: Backoff,
+    /// After how long an unused connection is closed (`connections.max.idle.ms`); none: never.
+    pub connections_max_idle: Option<Duration>,
+    /// `SO_SNDBUF` (`send.buffer.bytes`); none leaves it to the system.
+    pub send_buffer_bytes: Option<u32>,
+    /// `SO_RCVBUF` (`receive.buffer.bytes`); none leaves it to the system.
+    pub receive_buffer_bytes: Option<u32>,
+}
+
+/// A host and a port, as written in `bootstrap.servers`; the host of an IPv6 address has no brackets.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BrokerAddress {
+    /// Name or IP address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+/// How a connection is secured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Security {
+    /// Not at all.
+    Plaintext,
+}
+
+/// A wait that grows from `initial` to `max`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backoff {
+    /// The first wait.
+    pub initial: Duration,
+    /// The longest wait; never below `initial`.
+    pub max: Duration,
+}
+
+/// Settings of reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerConfig {
+    /// The connection.
+    pub client: ClientConfig,
+    /// Read from a replica in this rack where there is one (`client.rack`, KIP-392).
+    pub client_rack: Option<String>,
+    /// How long a broker may hold a fetch that finds nothing (`fetch.max.wait.ms`).
+    pub fetch_max_wait: Duration,
+    /// How much a broker should gather before it answers (`fetch.min.bytes`).
+    pub fetch_min_bytes: u32,
+    /// The size of one fetch response (`fetch.max.bytes`); its first batch may be larger.
+    pub fetch_max_bytes: u32,
+    /// The share of one partition in it (`max.partition.fetch.bytes`); its first batch may be larger.
+    pub max_partition_fetch_bytes: u32,
+    /// Whether records of open and aborted transactions are seen (`isolation.level`).
+    ///
+    /// [`Isolation::ReadCommitted`] where nothing is written; Java's consumer reads uncommitted then
+    /// and mirrors aborted records. Different on purpose.
+    pub isolation: Isolation,
+    /// Where to begin in a partition without a position (`auto.offset.reset`).
+    pub auto_offset_reset: OffsetReset,
+}
+
+/// Which records of transactions a reader sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// All records, those of aborted transactions included.
+    ReadUncommitted,
+    /// Only records outside of transactions and of committed ones.
+    ReadCommitted,
+}
+
+/// Where to begin when there is no position, or none that exists any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OffsetReset {
+    /// At the first record that is still there; MirrorMaker's default.
+    Earliest,
+    /// After the last record.
+    Latest,
+    /// Nowhere: the partition is paused and somebody must decide.
+    None,
+}
+
+/// Settings of writing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProducerConfig {
+    /// The connection.
+    pub client: ClientConfig,
+    /// Re-encode everything to this codec (`compression.type` and `compression.<codec>.level`).
+    ///
+    /// None where nothing is written: batches keep the codec they were written with. (Java decodes
+    /// everything and writes it uncompressed then.)
+    pub compression: Option<Compression>,
+    /// The size of one request (`max.request.size`) where somebody set it.
+    ///
+    /// None where nothing is written: the topics' `max.message.bytes` alone limits a batch.
+    pub max_request_bytes: Option<u32>,
+    /// How long to gather small batches before sending (`linger.ms`); zero sends at once.
+    pub linger: Duration,
+}
+
+/// A codec to encode to, with its level where one was set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// Plain bytes.
+    None,
+    /// gzip; levels 1 to 9.
+    Gzip(Option<i32>),
+    /// Snappy, which has no levels.
+    Snappy,
+    /// LZ4; levels 1 to 17.
+    Lz4(Option<i32>),
+    /// zstd; levels -131072 to 22.
+    Zstd(Option<i32>),
+}
+
+/// The worker of a flow on the target: where it keeps positions, and how it stops.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkerConfig {
+    /// Its connection (`T.*`).
+    pub client: ClientConfig,
+    /// Where source positions are stored (`offset.storage.*`).
+    pub offsets_topic: InternalTopic,
+    /// Where connector configurations are stored (`config.storage.*`); always one partition.
+    pub config_topic: InternalTopic,
+    /// Where states are published (`status.storage.*`).
+    pub status_topic: InternalTopic,
+    /// The worker's group (`T.group.id`); `<S>-mm2` by default.
+    pub group_id: String,
+    /// How often positions are stored (`T.offset.flush.interval.ms`).
+    pub offset_flush_interval: Duration,
+    /// How long storing them may take (`T.offset.flush.timeout.ms`).
+    pub offset_flush_timeout: Duration,
+    /// How long a task may take to stop (`T.task.shutdown.graceful.timeout.ms`).
+    pub task_shutdown_timeout: Duration,
+}
+
+/// A compacted topic that the worker makes for itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InternalTopic {
+    /// Its name.
+    pub name: Topic,
+    /// How many partitions it is created with; none: the broker's default.
+    pub partitions: Option<u32>,
+    /// How many copies each has.
+    pub replication_factor: ReplicationFactor,
+}
+
+/// How many copies a partition of a new topic has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplicationFactor {
+    /// What the broker is configured with; -1 in files and requests.
+    BrokerDefault,
+    /// This many; at least 1.
+    Copies(i16),
+}
+
+/// The topic that pairs upstream with downstream offsets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OffsetSyncsConfig {
+    /// Its name.
+    pub topic: Topic,
+    /// Which side it is on (`offset-syncs.topic.location`).
+    pub location: Side,
+    /// Copies of its one partition (`offset-syncs.topic.replication.factor`).
+    pub replication_factor: ReplicationFactor,
+    /// How many records a sync may be behind (`offset.lag.max`); zero writes one for each record.
+    pub offset_lag_max: u64,
+}
+
+/// Source or target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Side {
+    /// The cluster that is read.
+    Source,
+    /// The cluster that is written.
+    Target,
+}
+
+/// Checkpoints of consumer groups.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckpointConfig {
+    /// Which groups (`groups`, `groups.exclude`).
+    pub groups: GroupFilter,
+    /// How often checkpoints are written (`emit.checkpoints.*`).
+    pub emit: Option<Duration>,
+    /// How often groups are discovered (`refresh.groups.*`).
+    pub refresh_groups: Option<Duration>,
+    /// How often translated offsets are written to the target's groups (`sync.group.offsets.*`).
+    pub sync_group_offsets: Option<Duration>,
+    /// The topic of checkpoints on the target.
+    pub topic: Topic,
+    /// Copies of its one partition (`checkpoints.topic.replication.factor`).
+    pub replication_factor: ReplicationFactor,
+}
+
+/// Heartbeats, written to `heartbeats` on the target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeartbeatConfig {
+    /// How often one is written (`emit.heartbeats.*`).
+    pub emit: Option<Duration>,
+    /// Copies of the topic's one partition (`heartbeats.topic.replication.factor`).
+    pub replication_factor: ReplicationFactor,
+    /// Whether heartbeat topics are replicated though the filter rejects them
+    /// (`heartbeats.replication.enabled`, KIP-1089).
+    pub replicate: bool,
+}
+
+/// Whether a topic of the source is replicated, and if not, why not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection {
+    /// It is.
+    Replicate,
+    /// The include or exclude lists reject it.
+    NotSelected,
+    /// It belongs to Kafka or MirrorMaker.
+    Internal,
+    /// It came from the target.
+    Cycle,
+}
+
+impl FlowConfig {
+    /// Whether `topic` of the source is replicated (`MirrorSourceConnector.shouldReplicateTopic`).
+    pub fn select(&self, topic: &str) -> Result<Selection, MatchError> {
+        let heartbeats = self.heartbeats.replicate && self.policy.is_heartbeats_topic(topic);
+        if !heartbeats && !self.topics.accepts(topic)? {
+            return Ok(Selection::NotSelected);
+        }
+        if self.policy.is_internal_topic(topic) {
+            return Ok(Selection::Internal);
+        }
+        if self.policy.is_cycle(topic, &self.flow.target) {
+            return Ok(Selection::Cycle);
+        }
+        Ok(Selection::Replicate)
+    }
+
+    /// The name on the target of `topic` of the source.
+    pub fn remote_topic(&self, topic: &str) -> Topic {
+        self.policy.remote_topic(&self.flow.source, topic)
+    }
+}
+
+impl ReplicationFactor {
+    /// As requests carry it.
+    pub fn as_i16(self) -> i16 {
+        match self {
+            ReplicationFactor::BrokerDefault => -1,
+            ReplicationFactor::Copies(copies) => copies,
+        }
+    }
+}
+
+impl fmt::Display for BrokerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl fmt::Debug for BrokerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Side::Source => "source",
+            Side::Target => "target",
+        })
+    }
+}
