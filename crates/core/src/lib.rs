@@ -1,7 +1,10 @@
 //! The rules of mirroring: no tokio, no sockets, no files, no clock.
 
+pub mod assign;
 pub mod config;
 pub mod filter;
 pub mod ids;
+pub mod offsets;
 pub mod pattern;
 pub mod policy;
+pub mod records;
