@@ -6,5 +6,6 @@ pub mod filter;
 pub mod ids;
 pub mod offsets;
 pub mod pattern;
+pub mod plan;
 pub mod policy;
 pub mod records;
