@@ -1,1 +1,29 @@
-//! What tests start: mini-kafka, real Kafka, Java MirrorMaker 2.
+//! What tests stand on: real Kafka, Java MirrorMaker 2, and our own binary, as processes.
+//!
+//! ```text
+//!   RealKafka  OldKafka  JavaMirrorMaker  java_tools  TwinlogProcess     what a test starts
+//!        └────────┴────────────┴──────────────┴─────────────┤
+//!   jars (Maven, javac, once)                         ManagedProcess     log, signals, end
+//!   Admin (topics, offsets)    eventually (wait)      ports, scratch     where it lives
+//! ```
+//!
+//! Everything blocks and works from any thread, with or without a runtime: a test that is async
+//! itself runs on the multi-thread flavour. What a test starts ends with its value, and with the
+//! test process however that ends. Nothing is skipped: where Kafka can't be had, starting it is an
+//! error that says what to do.
+
+mod admin;
+mod eventually;
+mod jars;
+mod ports;
+mod process;
+mod quick_start;
+mod real_kafka;
+mod scratch;
+
+pub use admin::{Admin, TopicSpec};
+pub use eventually::{GiveUp, eventually, eventually_async};
+pub use jars::{Jars, KafkaVersion};
+pub use process::{ManagedProcess, Signal};
+pub use real_kafka::{ClusterPair, RealKafka, RealKafkaBuilder, shared_pair};
+pub use scratch::ScratchDir;

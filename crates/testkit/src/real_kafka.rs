@@ -1,0 +1,404 @@
+//! Apache Kafka with KRaft, as real processes.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::jars::{Jars, KafkaVersion};
+use crate::ports::Port;
+use crate::process::{ManagedProcess, Signal};
+use crate::quick_start::{Jvm, QuickStart, cluster_id};
+use crate::{Admin, ScratchDir};
+
+/// How long a broker may take until it answers, on a machine that is busy with other tests.
+const START: Duration = Duration::from_secs(60);
+/// How long a clean stop may take.
+const STOP: Duration = Duration::from_secs(60);
+/// How often a start is tried when the port was taken between choosing and listening.
+const START_TRIES: usize = 3;
+/// Node id of the controller of a cluster with several brokers; brokers count from 1.
+const CONTROLLER_ID: usize = 100;
+
+/// How a cluster is to be.
+#[derive(Debug, Clone)]
+pub struct RealKafkaBuilder {
+    version: KafkaVersion,
+    brokers: usize,
+    properties: Vec<(String, String)>,
+    heap: String,
+    jvm: Jvm,
+}
+
+impl RealKafkaBuilder {
+    /// This release instead of 4.3.1; one with KRaft.
+    #[must_use]
+    pub fn version(mut self, version: KafkaVersion) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// This many brokers. From two on, the controller is a process of its own and survives them.
+    #[must_use]
+    pub fn brokers(mut self, brokers: usize) -> Self {
+        self.brokers = brokers;
+        self
+    }
+
+    /// Adds a line to every `server.properties`; it wins over the kit's own.
+    #[must_use]
+    pub fn property(mut self, key: &str, value: &str) -> Self {
+        self.properties.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// With ACLs; the anonymous user may do everything, others what nobody restricted.
+    #[must_use]
+    pub fn authorizer(self) -> Self {
+        let class = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
+        self.property("authorizer.class.name", class)
+            .property("super.users", "User:ANONYMOUS")
+            .property("allow.everyone.if.no.acl.found", "true")
+    }
+
+    /// The JVM's heap, as `-Xmx` takes it; `512m` unless said.
+    #[must_use]
+    pub fn heap(mut self, heap: &str) -> Self {
+        self.heap = heap.to_owned();
+        self
+    }
+
+    /// Starts the JVM as production does, for benchmarks: slow to start, fast when warm.
+    #[must_use]
+    pub fn full_speed(mut self) -> Self {
+        self.jvm = Jvm::FullSpeed;
+        self
+    }
+
+    /// Starts it so that it leaves an archive of its classes when it stops.
+    pub(crate) fn learning_classes(mut self) -> Self {
+        self.jvm = Jvm::LearningClasses;
+        self
+    }
+
+    /// Starts the cluster and waits until every broker answers and knows all the others.
+    ///
+    /// # Errors
+    /// When Kafka can't be had or doesn't start; the message has the end of its log.
+    pub fn start(self) -> Result<RealKafka> {
+        let jars = Jars::resolve(self.version)?;
+        let quick_start = QuickStart::prepare(&jars)?;
+        let mut tries = 1;
+        loop {
+            match RealKafka::launch(&self, &jars, &quick_start) {
+                Err(error) if tries < START_TRIES && port_was_taken(&error) => tries += 1,
+                result => return result,
+            }
+        }
+    }
+}
+
+fn port_was_taken(error: &anyhow::Error) -> bool {
+    format!("{error:#}").contains("Address already in use")
+}
+
+/// A running cluster; dropping it kills it and removes its data.
+#[derive(Debug)]
+pub struct RealKafka {
+    /// Brokers in order of their id, then the controller if it is apart.
+    nodes: Vec<Node>,
+    brokers: usize,
+    _scratch: ScratchDir,
+}
+
+#[derive(Debug)]
+struct Node {
+    id: usize,
+    port: Port,
+    jars: Jars,
+    jvm_options: Vec<String>,
+    folder: PathBuf,
+    process: Option<ManagedProcess>,
+}
+
+impl RealKafka {
+    /// One broker of 4.3.1, unless told otherwise.
+    pub fn builder() -> RealKafkaBuilder {
+        RealKafkaBuilder {
+            version: KafkaVersion::V4_3_1,
+            brokers: 1,
+            properties: Vec::new(),
+            heap: "512m".to_owned(),
+            jvm: Jvm::Quick,
+        }
+    }
+
+    /// Starts one broker of 4.3.1.
+    ///
+    /// # Errors
+    /// As [`RealKafkaBuilder::start`].
+    pub fn start() -> Result<Self> {
+        Self::builder().start()
+    }
+
+    /// One try to start: a port may have been taken meanwhile.
+    pub(crate) fn launch(
+        wanted: &RealKafkaBuilder,
+        jars: &Jars,
+        quick_start: &QuickStart,
+    ) -> Result<Self> {
+        let scratch = ScratchDir::new("kafka")?;
+        let apart = wanted.brokers > 1;
+        let controller_id = if apart { CONTROLLER_ID } else { 1 };
+        let controller = Port::claim()?;
+        let voters = format!("{controller_id}@{}", controller.address());
+        let cluster_id = cluster_id();
+        let mut nodes = Vec::new();
+        let mut node = |id: usize, port: Port, text: String| -> Result<()> {
+            let folder = scratch.path().join(format!("node-{id}"));
+            let data = folder.join("data");
+            quick_start.lay_out(&data, &cluster_id, id)?;
+            let text = format!("{text}log.dirs={}\n", data.display());
+            fs::write(folder.join("server.properties"), text).context("write server.properties")?;
+            let mut jvm_options = quick_start.jvm_options(wanted.jvm);
+            jvm_options.push(format!("-Xmx{}", wanted.heap));
+            nodes.push(Node {
+                id,
+                port,
+                jars: jars.clone(),
+                jvm_options,
+                folder,
+                process: None,
+            });
+            Ok(())
+        };
+        for id in 1..=wanted.brokers {
+            let port = Port::claim()?;
+            let combined = (!apart).then_some(&controller);
+            let text = broker_properties(id, &port, combined, &voters, wanted);
+            node(id, port, text)?;
+        }
+        if apart {
+            let text = controller_properties(&controller, &voters, wanted);
+            node(CONTROLLER_ID, controller, text)?;
+        }
+        let mut cluster = Self {
+            nodes,
+            brokers: wanted.brokers,
+            _scratch: scratch,
+        };
+        for node in &mut cluster.nodes {
+            node.launch()?;
+        }
+        for index in 0..cluster.brokers {
+            cluster.nodes[index].wait_until_it_sees(cluster.brokers)?;
+        }
+        Ok(cluster)
+    }
+
+    /// All brokers, as `bootstrap.servers` takes them.
+    pub fn bootstrap(&self) -> String {
+        let brokers = self.nodes[..self.brokers].iter();
+        brokers
+            .map(|node| node.port.address())
+            .collect::<Vec<_>>()
+            .join(",")
+    }
+
+    /// Topics and offsets of this cluster.
+    pub fn admin(&self) -> Admin {
+        Admin::new(&self.bootstrap())
+    }
+
+    /// Kills a broker (they count from 1) as a crash does.
+    ///
+    /// # Errors
+    /// When there is no such broker, or it isn't running.
+    pub fn kill(&mut self, broker: usize) -> Result<()> {
+        self.running(broker)?.kill()?;
+        self.node(broker)?.process = None;
+        Ok(())
+    }
+
+    /// Stops a broker cleanly and waits for its end.
+    ///
+    /// # Errors
+    /// As [`Self::kill`], or when it doesn't end in time.
+    pub fn stop(&mut self, broker: usize) -> Result<()> {
+        let process = self.running(broker)?;
+        process.signal(Signal::TERM)?;
+        process.wait(STOP)?;
+        self.node(broker)?.process = None;
+        Ok(())
+    }
+
+    /// Stops a broker where it stands (SIGSTOP): connections stay open and nobody answers.
+    ///
+    /// # Errors
+    /// As [`Self::kill`].
+    pub fn freeze(&mut self, broker: usize) -> Result<()> {
+        self.running(broker)?.signal(Signal::STOP)
+    }
+
+    /// Lets a frozen broker go on.
+    ///
+    /// # Errors
+    /// As [`Self::kill`].
+    pub fn thaw(&mut self, broker: usize) -> Result<()> {
+        self.running(broker)?.signal(Signal::CONT)
+    }
+
+    /// Starts a killed or stopped broker on its port and its data, and waits until it answers.
+    ///
+    /// # Errors
+    /// When it is running, or doesn't come back.
+    pub fn restart(&mut self, broker: usize) -> Result<()> {
+        let node = self.node(broker)?;
+        ensure!(node.process.is_none(), "broker {broker} is running");
+        node.launch()?;
+        node.wait_until_it_sees(1)
+    }
+
+    /// The end of a broker's log, for failure messages.
+    pub fn log_tail(&self, broker: usize) -> String {
+        let process = self
+            .nodes
+            .get(broker.wrapping_sub(1))
+            .and_then(|node| node.process.as_ref());
+        process.map_or_else(
+            || format!("broker {broker} is down"),
+            ManagedProcess::log_tail,
+        )
+    }
+
+    fn node(&mut self, broker: usize) -> Result<&mut Node> {
+        ensure!(
+            (1..=self.brokers).contains(&broker),
+            "there is no broker {broker}"
+        );
+        Ok(&mut self.nodes[broker - 1])
+    }
+
+    fn running(&mut self, broker: usize) -> Result<&mut ManagedProcess> {
+        let process = self.node(broker)?.process.as_mut();
+        process.with_context(|| format!("broker {broker} is down"))
+    }
+}
+
+impl Node {
+    fn launch(&mut self) -> Result<()> {
+        let options: Vec<_> = self.jvm_options.iter().map(String::as_str).collect();
+        let mut command = self.jars.java(&options, "warn");
+        command
+            .arg("kafka.Kafka")
+            .arg(self.folder.join("server.properties"));
+        let name = format!("Kafka node {}", self.id);
+        let log = self.folder.join("log");
+        self.process = Some(ManagedProcess::spawn(&name, command, &log)?);
+        Ok(())
+    }
+
+    /// Waits until this broker answers and knows at least that many brokers, itself included.
+    fn wait_until_it_sees(&mut self, brokers: usize) -> Result<()> {
+        let admin = Admin::new(&self.port.address());
+        let id = i32::try_from(self.id)?;
+        let Some(process) = &mut self.process else {
+            bail!("node {id} is down")
+        };
+        process.eventually(START, || {
+            let seen = admin.brokers()?;
+            ensure!(
+                seen.contains(&id) && seen.len() >= brokers,
+                "only brokers {seen:?}"
+            );
+            Ok(())
+        })
+    }
+}
+
+fn broker_properties(
+    id: usize,
+    port: &Port,
+    combined_with: Option<&Port>,
+    voters: &str,
+    wanted: &RealKafkaBuilder,
+) -> String {
+    let plaintext = format!("PLAINTEXT://{}", port.address());
+    let (roles, listeners) = match combined_with {
+        Some(controller) => (
+            "broker,controller",
+            format!("{plaintext},CONTROLLER://{}", controller.address()),
+        ),
+        None => ("broker", plaintext.clone()),
+    };
+    let replicas = wanted.brokers.min(3);
+    let mut text = format!(
+        "process.roles={roles}\nnode.id={id}\nlisteners={listeners}\n\
+         advertised.listeners={plaintext}\ninter.broker.listener.name=PLAINTEXT\n\
+         controller.listener.names=CONTROLLER\ncontroller.quorum.voters={voters}\n\
+         offsets.topic.replication.factor={replicas}\n\
+         transaction.state.log.replication.factor={replicas}\n"
+    );
+    text.push_str(SMALL_CLUSTER);
+    text.push_str(&extra_properties(wanted));
+    text
+}
+
+/// What a broker needs less of, or sooner, when it lives for a test. All else is Kafka's default.
+const SMALL_CLUSTER: &str = "\
+offsets.topic.num.partitions=5
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=5
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+log.cleaner.backoff.ms=200
+log.cleaner.dedupe.buffer.size=8388608
+";
+
+fn controller_properties(port: &Port, voters: &str, wanted: &RealKafkaBuilder) -> String {
+    let mut text = format!(
+        "process.roles=controller\nnode.id={CONTROLLER_ID}\n\
+         listeners=CONTROLLER://{}\n\
+         controller.listener.names=CONTROLLER\ncontroller.quorum.voters={voters}\n",
+        port.address()
+    );
+    text.push_str(&extra_properties(wanted));
+    text
+}
+
+fn extra_properties(wanted: &RealKafkaBuilder) -> String {
+    wanted
+        .properties
+        .iter()
+        .map(|(key, value)| format!("{key}={value}\n"))
+        .collect()
+}
+
+/// Two clusters of one broker each that all tests of a binary share.
+///
+/// A test that uses them keeps to topics with a prefix of its own, and lets both running.
+#[derive(Debug)]
+pub struct ClusterPair {
+    /// Where records come from.
+    pub source: RealKafka,
+    /// Where they go.
+    pub target: RealKafka,
+}
+
+/// The pair of this test binary, started when first asked for.
+///
+/// # Errors
+/// When it couldn't be started; every test that asks is told why.
+pub fn shared_pair() -> Result<&'static ClusterPair> {
+    static PAIR: OnceLock<Result<ClusterPair>> = OnceLock::new();
+    let pair = PAIR.get_or_init(|| {
+        Ok(ClusterPair {
+            source: RealKafka::start()?,
+            target: RealKafka::start()?,
+        })
+    });
+    pair.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))
+}
