@@ -1,2 +1,19 @@
-//! The `twinlog` command.
-fn main() {}
+//! `twinlog`: mirrors Kafka clusters, in place of Apache Kafka's MirrorMaker 2.
+
+mod cli;
+mod commands;
+mod failure;
+mod logging;
+
+use std::process::ExitCode;
+
+/// Fetched frames of megabytes come and go all the time; glibc pays page faults for each of them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match commands::execute(cli::read()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
