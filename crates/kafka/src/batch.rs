@@ -1,17 +1,20 @@
-//! Record batches: looked at by their headers, moved as they are, taken apart only when they must be.
+//! Record batches: looked at by their headers, moved as they are, taken apart only when they must
+//! be.
 //!
-//! The hot path is [`walk`] and [`restamp`]: it reads the 61 bytes of each header, corrects the checksum from the
-//! bytes it changes and never looks at a record. [`decode`] and [`encode_split`] are for the batches that can't be
-//! forwarded as they are. Old message sets (magic 0 and 1) can only be decoded.
+//! The hot path is [`walk`] and [`restamp`]: it reads the 61 bytes of each header, corrects the
+//! checksum from the bytes it changes and never looks at a record. [`decode`] and [`encode_split`]
+//! are for the batches that can't be forwarded as they are. Old message sets (magic 0 and 1) can
+//! only be decoded.
 //!
 //! ```text
-//! fetch response ── walk ──┬─ RawBatch ──┬─ restamp ───────────────────────> 61 new bytes + old body
-//!                          │             └─ decode ─┐
-//!                          └─ LegacyMessage ─ decode_legacy ─ [Record] ─ encode_split ─> RawBatch
+//! fetched ── walk ─┬─ RawBatch ─┬─ restamp ───────────> 61 new bytes + old body
+//!                  │            └─ decode ────────┐
+//!                  └─ LegacyMessage ─ decode_legacy ─ [Record] ─ encode_split ─> RawBatch
 //! ```
 //!
-//! Nothing here knows why a batch is forwarded, rebuilt or dropped. Everything takes bytes from the network: whatever
-//! they hold, the answer is a [`BatchError`], never a panic, and no allocation is sized by a number read from them.
+//! Nothing here knows why a batch is forwarded, rebuilt or dropped. Everything takes bytes from the
+//! network: whatever they hold, the answer is a [`BatchError`], never a panic, and no allocation is
+//! sized by a number read from them.
 
 mod compression;
 mod control;

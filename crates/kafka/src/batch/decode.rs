@@ -13,7 +13,8 @@ const HEADER_LEN_LEAST: usize = 2;
 /// How much a decoder may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeLimits {
-    /// The memory in bytes that the decoded form may take: decompressed content and the records that refer to it.
+    /// The memory in bytes that the decoded form may take: decompressed content and the records
+    /// that refer to it.
     pub bytes_max: usize,
 }
 
@@ -53,12 +54,14 @@ impl Budget {
     }
 }
 
-/// The records of a batch, control records too. Of an append-time batch every record gets the append time.
+/// The records of a batch, control records too. Of an append-time batch every record gets the
+/// append time.
 ///
 /// # Errors
-/// If the checksum is wrong, the content can't be decompressed within `limits`, a record doesn't parse to its last
-/// byte, the number of records isn't the header's, or offsets don't rise within the batch. Without the checksum a
-/// batch that is encoded again would bless what was damaged on the way.
+/// If the checksum is wrong, the content can't be decompressed within `limits`, a record doesn't
+/// parse to its last byte, the number of records isn't the header's, or offsets don't rise within
+/// the batch. Without the checksum a batch that is encoded again would bless what was damaged on
+/// the way.
 pub fn decode(batch: &RawBatch, limits: DecodeLimits) -> Result<Vec<Record>, BatchError> {
     batch.verify_crc()?;
     let base_offset = batch.header().base_offset;
@@ -87,7 +90,8 @@ fn read_records(
     let mut previous = -1;
     for _ in 0..count {
         let length = not_negative("record length", reader.varint("record length")?)?;
-        // A record that says how long it is and is not leaves the reader inside it, where the trouble is.
+        // A record that says how long it is and is not leaves the reader inside it, where the
+        // trouble is.
         let after = reader
             .remaining()
             .checked_sub(length)

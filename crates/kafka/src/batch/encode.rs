@@ -24,8 +24,8 @@ pub struct TooLarge {
 
 /// One batch of all `records`; `None` if there are none, because brokers refuse empty batches.
 ///
-/// Offsets count from 0, whatever the records say; timestamps are kept, as create times. There is no producer: that
-/// is for [`restamp`](super::restamp) to set.
+/// Offsets count from 0, whatever the records say; timestamps are kept, as create times. There is
+/// no producer: that is for [`restamp`](super::restamp) to set.
 ///
 /// # Errors
 /// If the batch would be larger than a batch can be; `offset` is the first record's.
@@ -42,11 +42,11 @@ pub fn encode(records: &[Record], compression: Compression) -> Result<Option<Raw
         })
 }
 
-/// As few batches as reasonable that hold all `records` in order, each as [`encode`] makes them and none larger than
-/// `size_max` bytes, compressed and with header.
+/// As few batches as reasonable that hold all `records` in order, each as [`encode`] makes them and
+/// none larger than `size_max` bytes, compressed and with header.
 ///
-/// What compression makes of a part is only known afterwards: when something comes out too large it is cut into parts
-/// of about equal size, and so on.
+/// What compression makes of a part is only known afterwards: when something comes out too large it
+/// is cut into parts of about equal size, and so on.
 ///
 /// # Errors
 /// The first record that does not fit alone.
@@ -82,7 +82,8 @@ fn split_into(
             limit,
         });
     }
-    // Parts compress a little worse than the whole, so they get a sixteenth less than what is allowed.
+    // Parts compress a little worse than the whole, so they get a sixteenth less than what is
+    // allowed.
     let parts = size
         .div_ceil((limit - limit / 16).max(1))
         .clamp(2, records.len());
@@ -97,7 +98,8 @@ fn split_into(
     Ok(())
 }
 
-/// How many of `records` make up the first of `parts` shares of about the same size, leaving one for each other share.
+/// How many of `records` make up the first of `parts` shares of about the same size, leaving one
+/// for each other share.
 fn first_share(records: &[Record], parts: usize) -> usize {
     if parts == 1 {
         return records.len();

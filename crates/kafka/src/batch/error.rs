@@ -8,7 +8,8 @@ use super::Compression;
 pub struct BatchError {
     /// The base offset of the batch (the offset of a legacy message), -1 if it was not read.
     pub base_offset: i64,
-    /// Where the trouble is: in the record set for [`walk`](super::walk), in the decompressed body for the decoders.
+    /// Where the trouble is: in the record set for [`walk`](super::walk), in the decompressed body
+    /// for the decoders.
     pub position: usize,
     /// What is wrong.
     #[source]

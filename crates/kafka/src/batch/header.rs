@@ -65,7 +65,8 @@ impl BatchHeader {
         self.last_offset() + 1
     }
 
-    /// Whether there is a record for every offset. Brokers accept nothing else (`LogValidator`, error 87).
+    /// Whether there is a record for every offset. Brokers accept nothing else (`LogValidator`,
+    /// error 87).
     pub fn is_contiguous(&self) -> bool {
         i64::from(self.last_offset_delta) + 1 == i64::from(self.record_count)
     }
@@ -184,7 +185,8 @@ impl Attributes {
         self.0 & Self::CONTROL != 0
     }
 
-    /// Whether the base timestamp is a delete horizon, set by the log cleaner (KIP-534). Deltas still add up with it.
+    /// Whether the base timestamp is a delete horizon, set by the log cleaner (KIP-534). Deltas
+    /// still add up with it.
     pub fn has_delete_horizon(self) -> bool {
         self.0 & Self::DELETE_HORIZON != 0
     }

@@ -1,12 +1,13 @@
 //! Message sets of magic 0 and 1: what logs hold that were written before Kafka 0.11.
 //!
 //! ```text
-//! 0 offset i64 | 8 size i32 | 12 crc u32 | 16 magic i8 | 17 attributes i8 | [18 timestamp i64] | key | value
+//!  0 offset i64    12 crc u32    17 attributes i8      key
+//!  8 size i32      16 magic i8   [18 timestamp i64]    value
 //! ```
 //!
-//! Keys and values stand behind an i32 length, -1 for null; the timestamp came with magic 1 (KIP-32). A compressed
-//! message wraps a whole message set in its value and has the offset of the last one in it. Inner offsets are absolute
-//! in magic 0 and relative in magic 1 (KIP-31).
+//! Keys and values stand behind an i32 length, -1 for null; the timestamp came with magic 1
+//! (KIP-32). A compressed message wraps a whole message set in its value and has the offset of the
+//! last one in it. Inner offsets are absolute in magic 0 and relative in magic 1 (KIP-31).
 
 use bytes::Bytes;
 

@@ -11,7 +11,8 @@ pub struct ProducerStamp {
     pub producer_id: i64,
     /// Its epoch.
     pub producer_epoch: i16,
-    /// The sequence number of the first record; the next batch's is greater by the record count, wrapping to 0.
+    /// The sequence number of the first record; the next batch's is greater by the record count,
+    /// wrapping to 0.
     pub base_sequence: i32,
 }
 
@@ -26,12 +27,13 @@ impl ProducerStamp {
 
 /// The header for producing `batch` as it is, to be sent in front of [`RawBatch::body`].
 ///
-/// The base offset is 0 and the leader epoch -1, as brokers ask of producers; of the attributes the codec alone stays:
-/// the other flags are about the source's log (append time, transaction, delete horizon). The checksum is corrected
-/// from the changed bytes, so it is right exactly if it was.
+/// The base offset is 0 and the leader epoch -1, as brokers ask of producers; of the attributes the
+/// codec alone stays: the other flags are about the source's log (append time, transaction, delete
+/// horizon). The checksum is corrected from the changed bytes, so it is right exactly if it was.
 ///
-/// Whether a batch may be forwarded at all is for the caller to decide: brokers refuse control batches and batches that
-/// are not [contiguous](super::BatchHeader::is_contiguous), and an append time is lost with its flag.
+/// Whether a batch may be forwarded at all is for the caller to decide: brokers refuse control
+/// batches and batches that are not [contiguous](super::BatchHeader::is_contiguous), and an append
+/// time is lost with its flag.
 pub fn restamp(batch: &RawBatch, stamp: ProducerStamp) -> [u8; HEADER_LEN] {
     let old = &batch.bytes()[..HEADER_LEN];
     let mut header = *batch.header();

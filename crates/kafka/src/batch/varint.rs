@@ -1,4 +1,5 @@
-//! A reader over the body of a batch, and the zig-zag variable-length numbers in it (Java's `ByteUtils`).
+//! A reader over the body of a batch, and the zig-zag variable-length numbers in it (Java's
+//! `ByteUtils`).
 
 use bytes::Bytes;
 

@@ -8,8 +8,8 @@ use super::{BatchError, BatchHeader, Compression, LegacyMessage, Problem};
 
 /// Walks over the batches of one partition of a fetch response.
 ///
-/// The walk ends at the end of the bytes, at a batch that is cut off ([`Walk::cut`]), or with the first error: lengths
-/// behind it mean nothing.
+/// The walk ends at the end of the bytes, at a batch that is cut off ([`Walk::cut`]), or with the
+/// first error: lengths behind it mean nothing.
 pub fn walk(records: Bytes) -> Walk {
     Walk {
         rest: records,
@@ -23,7 +23,8 @@ pub fn walk(records: Bytes) -> Walk {
 pub enum Entry {
     /// A batch of magic 2.
     Batch(RawBatch),
-    /// A message of magic 0 or 1, from a log written before Kafka 0.11; compressed ones wrap others.
+    /// A message of magic 0 or 1, from a log written before Kafka 0.11; compressed ones wrap
+    /// others.
     Legacy(LegacyMessage),
 }
 

@@ -1,11 +1,12 @@
 //! LZ4 frames, on top of the block codec.
 //!
-//! The frame is read here rather than by a library because Kafka's old Java clients wrote a wrong header checksum
-//! (KAFKA-3160), which readers of that time expect. No checksum of the frame is verified: the batch's CRC vouches for
-//! the bytes already.
+//! The frame is read here rather than by a library because Kafka's old Java clients wrote a wrong
+//! header checksum (KAFKA-3160), which readers of that time expect. No checksum of the frame is
+//! verified: the batch's CRC vouches for the bytes already.
 //!
 //! ```text
-//! 04 22 4d 18 | flags | block size | [content size u64] | checksum | { size u32, block, [checksum] }* | 0 u32 | [checksum]
+//! 04 22 4d 18 | flags | block size | [content size u64] | checksum
+//! { size u32 | block | [checksum u32] }* | 0 u32 | [checksum u32]
 //! ```
 
 use std::cell::RefCell;

@@ -1,7 +1,8 @@
-//! Snappy: raw, as librdkafka writes it, or in the framing of xerial's `SnappyOutputStream`, as Java does.
+//! Snappy: raw, as librdkafka writes it, or in the framing of xerial's `SnappyOutputStream`, as
+//! Java does.
 //!
 //! ```text
-//! 82 'S' 'N' 'A' 'P' 'P' 'Y' 00 | version i32 | least compatible version i32 | { size i32, raw snappy }*
+//! 82 'S' 'N' 'A' 'P' 'P' 'Y' 00 | version i32 | compatible version i32 | { size i32, raw snappy }*
 //! ```
 
 use std::cell::RefCell;
