@@ -1,0 +1,226 @@
+//! The two tasks behind a connection, and what they share with its handles.
+//!
+//! ```text
+//! handles --Outgoing--> writer task --> socket
+//!    \--- Pending (correlation id, where the answer goes) ---\
+//! Reply <---------------- frame ----------- reader task <--- socket
+//! ```
+//!
+//! Invariants: (A) a pending entry is registered before its request is written, so an answer always finds it or
+//! the connection is broken. (B) `ended` is set before any pending entry is dropped because of it, so whoever
+//! finds its sender gone can say why. (C) Once ended, nothing is registered any more.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::chunks::Chunks;
+use crate::memory::{FrameBuffer, Share};
+
+/// A request that was sent and has no answer yet.
+pub(super) struct Pending {
+    pub(super) correlation_id: i32,
+    pub(super) answer: oneshot::Sender<Bytes>,
+    /// The memory reserved for the answer, for answers that carry records.
+    pub(super) share: Option<Share>,
+    pub(super) _in_flight: OwnedSemaphorePermit,
+}
+
+/// What handles and tasks of one connection share.
+pub(super) struct Link {
+    state: Mutex<State>,
+    closed: CancellationToken,
+}
+
+struct State {
+    pending: VecDeque<Pending>,
+    ended: Option<Arc<io::Error>>,
+    muted_until: Option<Instant>,
+    last_used: Instant,
+}
+
+impl Link {
+    pub(super) fn new() -> Arc<Link> {
+        Arc::new(Link {
+            state: Mutex::new(State {
+                pending: VecDeque::new(),
+                ended: None,
+                muted_until: None,
+                last_used: Instant::now(),
+            }),
+            closed: CancellationToken::new(),
+        })
+    }
+
+    /// Registers a request, or says why the connection ended.
+    pub(super) fn register(&self, pending: Pending) -> Result<(), Arc<io::Error>> {
+        let mut state = self.state.lock();
+        if let Some(cause) = &state.ended {
+            return Err(cause.clone());
+        }
+        state.last_used = Instant::now();
+        state.pending.push_back(pending);
+        Ok(())
+    }
+
+    /// Ends the connection: the first cause stays, and everything that waits for an answer learns of it.
+    pub(super) fn end(&self, cause: io::Error) {
+        let orphans = {
+            let mut state = self.state.lock();
+            state.ended.get_or_insert_with(|| Arc::new(cause));
+            std::mem::take(&mut state.pending)
+        };
+        self.closed.cancel();
+        drop(orphans);
+    }
+
+    pub(super) fn ended(&self) -> Option<Arc<io::Error>> {
+        self.state.lock().ended.clone()
+    }
+
+    pub(super) async fn wait_until_ended(&self) {
+        self.closed.cancelled().await;
+    }
+
+    /// When the connection was last used; `None` while requests wait for an answer.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let state = self.state.lock();
+        state.pending.is_empty().then_some(state.last_used)
+    }
+
+    pub(super) fn mute(&self, until: Instant) {
+        let mut state = self.state.lock();
+        state.muted_until = state.muted_until.max(Some(until));
+    }
+
+    pub(super) fn muted_until(&self) -> Option<Instant> {
+        self.state.lock().muted_until
+    }
+
+    /// Brokers answer in order, so the front is the usual hit; others are found too.
+    fn answered(&self, correlation_id: i32) -> Option<Pending> {
+        let mut state = self.state.lock();
+        let found = |pending: &Pending| pending.correlation_id == correlation_id;
+        let index = state.pending.iter().position(found)?;
+        state.last_used = Instant::now();
+        state.pending.remove(index)
+    }
+}
+
+/// Ends the link when its task ends, whichever way.
+struct EndOnDrop(Arc<Link>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end(io::Error::other("the connection was dropped"));
+    }
+}
+
+/// Writes requests until the link ends. Whatever is queued goes out together, without copying.
+pub(super) async fn write_requests<W>(
+    mut writer: W,
+    mut outgoing: mpsc::Receiver<Vec<Bytes>>,
+    link: Arc<Link>,
+) where
+    W: AsyncWrite + Unpin,
+{
+    let link = EndOnDrop(link);
+    while let Some(request) = outgoing.recv().await {
+        let mut chunks = Chunks::from(request);
+        while let Ok(next) = outgoing.try_recv() {
+            chunks.extend(next);
+        }
+        let written = async {
+            writer.write_all_buf(&mut chunks).await?;
+            writer.flush().await
+        };
+        if let Err(error) = written.await {
+            link.0.end(error);
+            return;
+        }
+    }
+}
+
+/// Reads answers until the link ends.
+pub(super) async fn read_answers<R>(mut reader: R, frame_bytes_max: usize, link: Arc<Link>)
+where
+    R: AsyncRead + Unpin,
+{
+    let link = EndOnDrop(link);
+    let mut head = BytesMut::with_capacity(HEAD_BYTES);
+    loop {
+        if let Err(error) = read_answer(&mut reader, &mut head, frame_bytes_max, &link.0).await {
+            link.0.end(error);
+            return;
+        }
+    }
+}
+
+/// Frames shorter than this cost one read; of longer ones this much at most is copied.
+const HEAD_BYTES: usize = 8 << 10;
+
+async fn read_answer<R>(
+    reader: &mut R,
+    head: &mut BytesMut,
+    frame_bytes_max: usize,
+    link: &Link,
+) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+{
+    while head.len() < 8 {
+        head.reserve(HEAD_BYTES - head.len());
+        if reader.read_buf(head).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    let length = head.get_i32();
+    let correlation_id = head.get_i32();
+    let body = usize::try_from(length)
+        .ok()
+        .and_then(|length| length.checked_sub(4))
+        .filter(|body| *body <= frame_bytes_max)
+        .ok_or_else(|| invalid(format!("an answer claims {length} bytes")))?;
+    let mut pending = link.answered(correlation_id).ok_or_else(|| {
+        invalid(format!(
+            "an answer to request {correlation_id}, which nobody asked"
+        ))
+    })?;
+    let mut frame = match pending.share.take() {
+        Some(share) => share.into_buffer(body),
+        None => FrameBuffer::plain(body),
+    };
+    let known = body.min(head.len());
+    frame.buffer.put_slice(&head[..known]);
+    head.advance(known);
+    while frame.buffer.len() < body {
+        let rest = body - frame.buffer.len();
+        let read = reader.read_buf(&mut (&mut frame.buffer).limit(rest)).await;
+        if let Err(error) = read.and_then(not_the_end) {
+            // Invariant B: the cause first, then `pending` goes.
+            link.end(error);
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    // Nobody waits any more when the caller was cancelled; the frame's memory goes back at once.
+    drop(pending.answer.send(frame.freeze()));
+    Ok(())
+}
+
+fn not_the_end(bytes: usize) -> io::Result<()> {
+    match bytes {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(()),
+    }
+}
+
+fn invalid(detail: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, detail)
+}
