@@ -3,3 +3,4 @@
 //! [`flow`] is the result that the rest of the program works with: typed values only.
 
 pub mod flow;
+pub mod properties;
