@@ -48,6 +48,14 @@ impl JavaPattern {
         Ok(JavaPattern { text, engine })
     }
 
+    /// The pattern of an empty list, which no name matches.
+    pub fn nothing() -> Self {
+        JavaPattern {
+            text: String::new(),
+            engine: None,
+        }
+    }
+
     /// Whether the whole of `name` matches.
     pub fn matches(&self, name: &str) -> Result<bool, MatchError> {
         let Some(engine) = &self.engine else {

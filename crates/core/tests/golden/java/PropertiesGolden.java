@@ -14,7 +14,7 @@ import java.util.*;
  */
 public class PropertiesGolden {
     static final String ALPHABET = "a\\\n\r =#u";
-    static final int LENGTH = 7;
+    static final int LENGTH = 6;
 
     static final String[] CASES = {
         "", "a=b", "a:b", "a b", "a\tb", "a\fb", "a = b", "a : b", "a =: b", "a == b", "a  =  = b", "a:=b",
