@@ -96,3 +96,45 @@ impl MirrorConfig {
         self.flows.iter().find(|flow| flow.flow.to_string() == name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::flow::{BrokerAddress, FlowRole};
+    use super::*;
+
+    #[test]
+    fn a_file_of_a_few_lines_is_a_flow_and_its_heartbeats_back() {
+        let config = MirrorConfig::parse(
+            "clusters = us, eu\n\
+             us.bootstrap.servers = a:9092\n\
+             eu.bootstrap.servers = b:9092\n\
+             us->eu.enabled = true\n\
+             us->eu.topics = orders.*\n",
+        )
+        .unwrap();
+
+        let roles: Vec<_> = config
+            .flows
+            .iter()
+            .map(|f| (f.flow.to_string(), f.role))
+            .collect();
+        assert_eq!(
+            roles,
+            [
+                ("us->eu".to_owned(), FlowRole::Replicates),
+                ("eu->us".to_owned(), FlowRole::HeartbeatsOnly),
+            ]
+        );
+        let flow = config.flow("us->eu").unwrap();
+        let address = BrokerAddress {
+            host: "b".into(),
+            port: 9092,
+        };
+        assert_eq!(flow.writer.client.bootstrap, [address]);
+        assert_eq!(
+            flow.worker.offsets_topic.name.as_str(),
+            "mm2-offsets.us.internal"
+        );
+        assert_eq!(flow.remote_topic("orders.1").as_str(), "us.orders.1");
+    }
+}
