@@ -2,7 +2,7 @@
 
 mod settle;
 
-pub use settle::{Expects, Settled, TargetTail, settle};
+pub use settle::{Expects, Settled, TargetTail, settle, settle_counted};
 
 use crate::ids::DownstreamOffset;
 
@@ -55,6 +55,15 @@ impl TargetMark {
         TargetMark {
             downstream: self.downstream.plus(records),
             sequence: self.sequence.plus(records),
+        }
+    }
+
+    /// The place after `records` of others, which move the log end and not our sequence.
+    #[must_use]
+    pub fn shifted(self, records: i64) -> Self {
+        TargetMark {
+            downstream: self.downstream.plus(records),
+            ..self
         }
     }
 }

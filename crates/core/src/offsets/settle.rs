@@ -59,28 +59,24 @@ pub fn settle(mark: TargetMark, in_doubt: &[i64], tail: TargetTail) -> Settled {
         return Settled::Truncated { records: -grown };
     }
     match tail.expects {
-        Expects::Exactly(next) => {
+        // A number from before the mark reads as a huge distance.
+        Expects::Exactly(next) if next.since(mark.sequence) <= grown => {
             let records = next.since(mark.sequence);
-            match batches_ending_at(in_doubt, records) {
-                // A number from before the mark reads as a huge distance.
-                _ if records > grown => Settled::LookCloser,
-                Some(batches) => Settled::Appended {
-                    batches,
-                    foreign: grown - records,
-                },
-                None => Settled::Beyond {
-                    records,
-                    foreign: grown - records,
-                },
-            }
+            settle_counted(in_doubt, records, grown - records)
         }
-        Expects::Anything | Expects::Restart => match batches_ending_at(in_doubt, grown) {
-            Some(batches) => Settled::Appended {
-                batches,
-                foreign: 0,
-            },
-            None => Settled::LookCloser,
-        },
+        // Nothing was added, so nothing of ours.
+        Expects::Anything | Expects::Restart if grown == 0 => settle_counted(in_doubt, 0, 0),
+        // That the log has grown by as much as we sent may be chance where others write too.
+        _ => Settled::LookCloser,
+    }
+}
+
+/// As [`settle`], where the records since the mark have been counted by the headers of their batches: ours, which have our
+/// producer id, and those of others.
+pub fn settle_counted(in_doubt: &[i64], records: i64, foreign: i64) -> Settled {
+    match batches_ending_at(in_doubt, records) {
+        Some(batches) => Settled::Appended { batches, foreign },
+        None => Settled::Beyond { records, foreign },
     }
 }
 
@@ -168,25 +164,20 @@ mod tests {
     }
 
     #[test]
-    fn without_an_entry_the_log_end_decides_on_a_batch_boundary_only() {
+    fn without_an_entry_only_a_log_that_has_not_grown_is_understood() {
         for expects in [Expects::Anything, Expects::Restart] {
-            assert_eq!(
-                seen(100, expects),
-                Appended {
-                    batches: 0,
-                    foreign: 0
-                }
-            );
-            assert_eq!(
-                seen(104, expects),
-                Appended {
-                    batches: 2,
-                    foreign: 0
-                }
-            );
-            assert_eq!(seen(102, expects), LookCloser);
-            assert_eq!(seen(109, expects), LookCloser);
+            let nothing = Appended {
+                batches: 0,
+                foreign: 0,
+            };
+            assert_eq!(seen(100, expects), nothing);
+            assert_eq!(seen(104, expects), LookCloser);
         }
+        let counted = Appended {
+            batches: 2,
+            foreign: 7,
+        };
+        assert_eq!(settle_counted(&[3, 1, 4], 4, 7), counted);
     }
 
     #[test]

@@ -1,0 +1,299 @@
+//! Lanes against a model of a target partition that loses, delays and repeats requests, forgets producers, takes records
+//! of others, and is written to by several processes that crash. Whatever happens, the log holds each record once and in
+//! order.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use twinlog_core::ids::{DownstreamOffset, UpstreamOffset};
+use twinlog_core::offsets::{Expects, Sequence, TargetMark, TargetTail};
+
+use super::lane::Lane;
+use super::planner::Rules;
+use super::testing::{batch, data, marker, raw, values};
+use super::writer::{Acked, Frontier, Outgoing, Resumed};
+use crate::status::Counters;
+
+const PRODUCER: i64 = 1 << 60;
+
+/// The part of a broker that decides about appends (`ProducerStateManager`, `ProducerAppendInfo`).
+#[derive(Default)]
+struct Broker {
+    /// The values of our records; those of others are none.
+    log: Vec<Option<i64>>,
+    last_sequence: Option<Sequence>,
+    /// First sequence, record count and base offset of the last batches.
+    recent: VecDeque<(Sequence, i64, i64)>,
+}
+
+impl Broker {
+    fn append(&mut self, outgoing: &Outgoing) -> Result<i64, ()> {
+        let values = values(&outgoing.batch);
+        let count = values.len() as i64;
+        let first = Sequence::new(outgoing.stamp.base_sequence).unwrap();
+        let known = |(sequence, records, _): &&(Sequence, i64, i64)| {
+            (*sequence, *records) == (first, count)
+        };
+        if let Some((_, _, base)) = self.recent.iter().find(known) {
+            return Ok(*base);
+        }
+        if self.last_sequence.is_some_and(|last| last.plus(1) != first) {
+            return Err(());
+        }
+        let base = self.log.len() as i64;
+        self.log.extend(values.into_iter().map(Some));
+        self.last_sequence = Some(first.plus(count - 1));
+        self.recent.push_back((first, count, base));
+        if self.recent.len() > 5 {
+            self.recent.pop_front();
+        }
+        Ok(base)
+    }
+
+    fn tail(&self) -> TargetTail {
+        let expects = match self.last_sequence {
+            Some(last) => Expects::Exactly(last.plus(1)),
+            None => Expects::Anything,
+        };
+        TargetTail {
+            log_end: DownstreamOffset(self.log.len() as i64),
+            expects,
+        }
+    }
+}
+
+/// One process that mirrors the partition, and its connection.
+struct Process {
+    lane: Lane,
+    wire: VecDeque<Outgoing>,
+    answers: VecDeque<(u64, Result<i64, ()>)>,
+}
+
+impl Process {
+    fn start(stored: Frontier) -> Self {
+        let rules = Rules {
+            batch_bytes_max: 200,
+            recompress: None,
+            target_stamps: false,
+        };
+        Process {
+            lane: Lane::new(PRODUCER, stored, rules),
+            wire: VecDeque::new(),
+            answers: VecDeque::new(),
+        }
+    }
+
+    /// Fetches up to two batches.
+    fn fetch(&mut self, source: &[(i64, Bytes)]) {
+        let from = self.lane.next_read().0;
+        let batches = source.iter().filter(|(end, _)| *end > from).take(2);
+        let bytes: Vec<Bytes> = batches.map(|(_, bytes)| bytes.clone()).collect();
+        self.lane.on_fetched(bytes.concat().into(), &[]).unwrap();
+        assert!(self.lane.feed(&mut Counters::default()).is_none());
+    }
+
+    fn answer(&mut self) {
+        match self.answers.pop_front() {
+            Some((ticket, Ok(base))) => drop(self.lane.writer.on_ack(ticket, base)),
+            Some((ticket, Err(()))) => self.lane.writer.on_doubt(ticket),
+            None => {}
+        }
+    }
+
+    /// The connection breaks; what was on it may or may not arrive later.
+    fn lose(&mut self, late: &mut Vec<Outgoing>) {
+        for (ticket, _) in self.answers.drain(..) {
+            self.lane.writer.on_doubt(ticket);
+        }
+        for outgoing in self.wire.drain(..) {
+            self.lane.writer.on_doubt(outgoing.ticket);
+            late.push(outgoing);
+        }
+    }
+
+    fn settle(&mut self, broker: &Broker) {
+        if !self.lane.writer.wants_settling() {
+            return;
+        }
+        let mark = self.lane.writer.frontier().mark;
+        let since = &broker.log[usize::try_from(mark.downstream.0).unwrap()..];
+        let resumed = match self.lane.writer.on_tail(broker.tail()) {
+            Resumed::LookCloser => {
+                let ours = since.iter().flatten().count() as i64;
+                let foreign = since.len() as i64 - ours;
+                self.lane
+                    .writer
+                    .on_counted(ours, foreign, broker.tail().expects)
+            }
+            resumed => resumed,
+        };
+        match resumed {
+            Resumed::Continues { .. } => {}
+            Resumed::Replays { .. } => self.lane.reread(),
+            other => panic!("a log that only grows was judged {other:?}"),
+        }
+    }
+}
+
+struct World {
+    source: Vec<(i64, Bytes)>,
+    broker: Broker,
+    processes: [Process; 2],
+    late: Vec<Outgoing>,
+    stored: Frontier,
+}
+
+impl World {
+    fn new(lengths: &[(i64, u8)]) -> Self {
+        let (mut source, mut at) = (Vec::new(), 0);
+        for (length, kind) in lengths {
+            let end = at + length;
+            let bytes = match kind {
+                0 => marker(end - 1, 9, true),
+                1 => batch(&[at], end, 0, -1),
+                _ => data(at, end),
+            };
+            source.push((end, bytes));
+            at = end;
+        }
+        let stored = Frontier {
+            upstream: UpstreamOffset(0),
+            mark: TargetMark {
+                downstream: DownstreamOffset(0),
+                sequence: Sequence::ZERO.plus(-3),
+            },
+        };
+        World {
+            source,
+            broker: Broker::default(),
+            processes: [Process::start(stored), Process::start(stored)],
+            late: Vec::new(),
+            stored,
+        }
+    }
+
+    fn step(&mut self, who: usize, what: u8) {
+        let process = &mut self.processes[who];
+        match what {
+            0..=3 => process.fetch(&self.source),
+            4..=8 => process.wire.extend(process.lane.writer.send()),
+            9..=13 => {
+                if let Some(outgoing) = process.wire.pop_front() {
+                    let answer = self.broker.append(&outgoing);
+                    process.answers.push_back((outgoing.ticket, answer));
+                }
+            }
+            14..=18 => process.answer(),
+            19..=21 => process.settle(&self.broker),
+            22 => process.lose(&mut self.late),
+            23 => {
+                if let Some(outgoing) = self.late.pop() {
+                    let _ = self.broker.append(&outgoing);
+                }
+            }
+            24 => self.stored = process.lane.writer.frontier(),
+            25 => {
+                process.lose(&mut self.late);
+                *process = Process::start(self.stored);
+            }
+            26 => self.broker.log.push(None),
+            // Entries expire minutes after what was on its way has arrived or is gone, and protect nobody from others.
+            _ => {
+                if self.late.is_empty() && self.processes.iter().all(|p| p.wire.is_empty()) {
+                    self.broker.last_sequence = None;
+                    self.broker.recent.clear();
+                    self.processes
+                        .iter_mut()
+                        .for_each(|p| p.lane.writer.suspect());
+                }
+            }
+        }
+    }
+
+    /// No more faults: the first process finishes.
+    fn finish(&mut self) {
+        self.late.clear();
+        self.processes[1].lose(&mut Vec::new());
+        for _ in 0..500 {
+            for what in [0, 4, 9, 14, 19] {
+                self.step(0, what);
+            }
+        }
+    }
+
+    fn expected(&self) -> Vec<i64> {
+        let data = self.source.iter().map(|(_, bytes)| raw(bytes.clone()));
+        data.filter(|batch| !batch.is_control())
+            .flat_map(|batch| values(&batch))
+            .collect()
+    }
+
+    fn copied(&self) -> Vec<i64> {
+        self.broker.log.iter().flatten().copied().collect()
+    }
+}
+
+proptest! {
+
+    #[test]
+    fn whatever_is_lost_the_log_holds_each_record_once_and_in_order(
+        lengths in prop::collection::vec((1..40i64, 0..6u8), 1..25),
+        steps in prop::collection::vec((0..2usize, 0..28u8), 0..400),
+    ) {
+        let mut world = World::new(&lengths);
+        for (who, what) in steps {
+            world.step(who, what);
+        }
+        world.finish();
+
+        prop_assert_eq!(world.copied(), world.expected());
+        let frontier = world.processes[0].lane.writer.frontier();
+        prop_assert_eq!(frontier.upstream.0, world.source.last().unwrap().0);
+        let before_mark = &world.broker.log[..usize::try_from(frontier.mark.downstream.0).unwrap()];
+        prop_assert_eq!(before_mark.iter().flatten().count(), world.copied().len());
+    }
+}
+
+#[test]
+fn records_of_others_shift_our_offsets_and_cost_nothing() {
+    let mut world = World::new(&[(3, 5), (4, 5)]);
+    for what in [0, 19, 4, 26, 9] {
+        world.step(0, what);
+    }
+    let (ticket, base) = world.processes[0].answers.pop_front().unwrap();
+
+    let acked = world.processes[0].lane.writer.on_ack(ticket, base.unwrap());
+
+    let size = world.source[0].1.len();
+    assert_eq!(
+        acked,
+        Acked::InPlace {
+            records: 3,
+            bytes: size,
+            foreign: 1
+        }
+    );
+    world.finish();
+    assert_eq!(world.copied(), (0..7).collect::<Vec<_>>());
+}
+
+#[test]
+fn at_most_five_batches_of_a_partition_are_on_their_way_and_one_where_the_broker_knows_nothing() {
+    let mut world = World::new(&[(1, 5); 10]);
+    let send_all = |world: &mut World| {
+        for what in [0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4] {
+            world.step(0, what);
+        }
+        world.processes[0].wire.len()
+    };
+
+    world.step(0, 19);
+    let unknown = send_all(&mut world);
+    for what in [9, 14] {
+        world.step(0, what);
+    }
+    let known = send_all(&mut world);
+
+    assert_eq!((unknown, known), (1, 5));
+}

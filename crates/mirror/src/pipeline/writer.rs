@@ -1,0 +1,415 @@
+//! What is written to one target partition, and what became of it: the state machine behind the promise that nothing is
+//! lost and nothing doubled. It does no I/O and knows no clock.
+//!
+//! ```text
+//!          push ─> queue ─> send ─> window (at most 5) ─> ack ─> frontier
+//!                    ^                   │
+//!                    └── settle <── doubt┘
+//! ```
+//!
+//! Everything goes out under one fixed producer id and an epoch that is never bumped, so that the broker's sequence check
+//! is a compare-and-swap on the log: a batch is appended at its place or not at all, whoever sends it and however often.
+//! After any doubt - an unexpected answer, a lost connection - nothing more is sent until all that is on its way is
+//! answered or lost. Then the log is asked what it holds, [`settle`] compares, and the rest is sent again.
+//!
+//! Invariants: A: the window is contiguous in sequence and begins at the frontier's mark; B: queue and window hold, in
+//! order, everything pushed and not yet acknowledged; C: the frontier never passes a record that is not in the log.
+
+use std::collections::VecDeque;
+
+use twinlog_core::ids::UpstreamOffset;
+use twinlog_core::offsets::{
+    Expects, Sequence, Settled, TargetMark, TargetTail, settle, settle_counted,
+};
+use twinlog_kafka::batch::{ProducerStamp, RawBatch};
+
+/// More than this a broker does not remember, and would not recognise as a duplicate (`ProducerStateEntry`).
+pub const IN_FLIGHT_MAX: usize = 5;
+
+/// How far a partition is mirrored: everything before `upstream` is in the target's log before `mark`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frontier {
+    /// The first source offset that is not done.
+    pub upstream: UpstreamOffset,
+    /// Where the record that follows goes.
+    pub mark: TargetMark,
+}
+
+/// A batch ready to be written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Piece {
+    /// The batch; its producer fields are set when it is sent.
+    pub batch: RawBatch,
+    /// The source offset behind it and everything that is passed over after it.
+    pub end: UpstreamOffset,
+}
+
+impl Piece {
+    fn records(&self) -> i64 {
+        i64::from(self.batch.header().record_count)
+    }
+}
+
+/// A batch on its way out.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// Names it in the answer.
+    pub ticket: u64,
+    /// The batch.
+    pub batch: RawBatch,
+    /// What its header must say.
+    pub stamp: ProducerStamp,
+}
+
+/// What an acknowledgement told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acked {
+    /// The batch is where it belongs.
+    InPlace {
+        /// Its records.
+        records: i64,
+        /// Its bytes.
+        bytes: usize,
+        /// Records of others that came in before it.
+        foreign: i64,
+    },
+    /// The answer does not fit; the log must be asked.
+    Doubt,
+    /// It was settled in the meantime.
+    Stale,
+}
+
+/// How a doubt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resumed {
+    /// Sending goes on with what was not appended.
+    Continues {
+        /// Batches found in the log.
+        appended: usize,
+        /// Records of others that came in.
+        foreign: i64,
+    },
+    /// The log holds records of ours that end elsewhere than our batches do. Everything pushed is forgotten; push from
+    /// [`Writer::frontier`] on again, and what is there is passed over.
+    Replays {
+        /// Records of ours in the log beyond the frontier.
+        records: i64,
+        /// Records of others beyond it.
+        foreign: i64,
+    },
+    /// Nothing changed: count our records in the log beyond the mark, then call [`Writer::on_counted`].
+    LookCloser,
+    /// Nothing changed: acknowledged records are gone from the log.
+    Truncated {
+        /// How many.
+        records: i64,
+    },
+}
+
+/// The writer of one partition.
+#[derive(Debug)]
+pub struct Writer {
+    producer_id: i64,
+    frontier: Frontier,
+    /// Where the next batch to be sent goes.
+    next: TargetMark,
+    queue: VecDeque<Piece>,
+    window: VecDeque<Sent>,
+    queued_bytes: usize,
+    next_ticket: u64,
+    there: There,
+    in_flight_max: usize,
+    in_doubt: bool,
+}
+
+/// Records beyond the frontier that the log holds already. The frontier stays until all of them are passed over: between
+/// them may lie records of others, so that no place in their midst is known.
+#[derive(Debug, Default)]
+struct There {
+    total: i64,
+    left: i64,
+    foreign: i64,
+}
+
+#[derive(Debug)]
+struct Sent {
+    ticket: u64,
+    piece: Piece,
+    base: TargetMark,
+    waiting: bool,
+}
+
+impl Writer {
+    /// A writer that goes on from `frontier`; it is in doubt until the log was looked at.
+    pub fn new(producer_id: i64, frontier: Frontier) -> Self {
+        Writer {
+            producer_id,
+            frontier,
+            next: frontier.mark,
+            queue: VecDeque::new(),
+            window: VecDeque::new(),
+            queued_bytes: 0,
+            next_ticket: 0,
+            there: There::default(),
+            in_flight_max: 1,
+            in_doubt: true,
+        }
+    }
+
+    /// How far everything is acknowledged.
+    pub fn frontier(&self) -> Frontier {
+        self.frontier
+    }
+
+    /// Bytes pushed and not yet acknowledged.
+    pub fn bytes(&self) -> usize {
+        self.queued_bytes
+    }
+
+    /// Whether nothing is waiting to be sent or acknowledged.
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.window.is_empty()
+    }
+
+    /// Whether an answer is outstanding.
+    pub fn is_waiting(&self) -> bool {
+        self.window.iter().any(|sent| sent.waiting)
+    }
+
+    /// Records at the beginning of what comes next that the log holds already: not to be pushed but
+    /// reported by [`Writer::on_already_there`].
+    pub fn already_there(&self) -> i64 {
+        self.there.left
+    }
+
+    /// Passes over `records` that the log holds already; `end` is the source offset behind them.
+    pub fn on_already_there(&mut self, records: i64, end: UpstreamOffset) {
+        self.there.left = (self.there.left - records).max(0);
+        if self.there.left == 0 {
+            let There { total, foreign, .. } = std::mem::take(&mut self.there);
+            self.frontier = Frontier {
+                upstream: end,
+                mark: self.frontier.mark.plus(total).shifted(foreign),
+            };
+            self.next = self.frontier.mark;
+        }
+    }
+
+    /// Appends a piece to what is to be written.
+    pub fn push(&mut self, piece: Piece) {
+        debug_assert_eq!(self.there.left, 0, "what the log holds must not be sent");
+        self.queued_bytes += piece.batch.size();
+        self.queue.push_back(piece);
+    }
+
+    /// Passes over source offsets up to `end`, which hold nothing to write, after everything pushed so far.
+    pub fn pass_over(&mut self, end: UpstreamOffset) {
+        let last = self
+            .queue
+            .back_mut()
+            .or(self.window.back_mut().map(|sent| &mut sent.piece));
+        match last {
+            Some(piece) => piece.end = end,
+            None if self.there.left > 0 => {}
+            None => self.frontier.upstream = end,
+        }
+    }
+
+    /// Whether [`Writer::send`] would give a batch.
+    pub fn can_send(&self) -> bool {
+        !self.in_doubt && !self.queue.is_empty() && self.window.len() < self.in_flight_max
+    }
+
+    /// The size of the batch that [`Writer::send`] would give.
+    pub fn next_size(&self) -> Option<usize> {
+        self.queue.front().map(|piece| piece.batch.size())
+    }
+
+    /// The next batch to send, if one may be sent now.
+    pub fn send(&mut self) -> Option<Outgoing> {
+        if !self.can_send() {
+            return None;
+        }
+        let piece = self.queue.pop_front()?;
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        let base = self.next;
+        self.next = base.plus(piece.records());
+        let batch = piece.batch.clone();
+        self.window.push_back(Sent {
+            ticket,
+            piece,
+            base,
+            waiting: true,
+        });
+        Some(Outgoing {
+            ticket,
+            batch,
+            stamp: ProducerStamp {
+                producer_id: self.producer_id,
+                producer_epoch: 0,
+                base_sequence: base.sequence.get(),
+            },
+        })
+    }
+
+    /// The broker says that the batch lies at `base`.
+    pub fn on_ack(&mut self, ticket: u64, base: i64) -> Acked {
+        let Some(at) = self.window.iter().position(|sent| sent.ticket == ticket) else {
+            return Acked::Stale;
+        };
+        let expected = self.window[at].base.downstream.0;
+        // Answers come in the order of sending. One that overtakes another stands behind a failure, and a batch that lies
+        // before its place is not where it belongs: either way the log must be asked.
+        if at != 0 || base < expected {
+            self.on_doubt(ticket);
+            return Acked::Doubt;
+        }
+        let foreign = base - expected;
+        let Some(sent) = self.window.pop_front() else {
+            return Acked::Stale;
+        };
+        let (records, bytes) = (sent.piece.records(), sent.piece.batch.size());
+        self.queued_bytes -= bytes;
+        self.frontier = Frontier {
+            upstream: sent.piece.end,
+            mark: sent.base.plus(records).shifted(foreign),
+        };
+        if foreign > 0 {
+            self.renumber();
+        }
+        self.in_flight_max = IN_FLIGHT_MAX;
+        Acked::InPlace {
+            records,
+            bytes,
+            foreign,
+        }
+    }
+
+    /// Nobody knows, or the broker denies, that the batch was appended. Nothing is sent until that is settled.
+    pub fn on_doubt(&mut self, ticket: u64) {
+        if let Some(sent) = self.window.iter_mut().find(|sent| sent.ticket == ticket) {
+            sent.waiting = false;
+            self.in_doubt = true;
+        }
+    }
+
+    /// Stops sending until the log was looked at, though no batch gave cause for it.
+    pub fn suspect(&mut self) {
+        self.in_doubt = true;
+    }
+
+    /// Whether the log must be looked at, and can be, because nothing is on its way any more.
+    pub fn wants_settling(&self) -> bool {
+        self.in_doubt && !self.is_waiting()
+    }
+
+    /// Ends a doubt by what the log holds. To be called when [`Writer::wants_settling`].
+    pub fn on_tail(&mut self, tail: TargetTail) -> Resumed {
+        let settled = settle(self.frontier.mark, &self.counts(), tail);
+        self.on_settled(settled, tail.expects)
+    }
+
+    /// Ends a doubt by a count of the records beyond the frontier's mark: ours and others'.
+    pub fn on_counted(&mut self, records: i64, foreign: i64, expects: Expects) -> Resumed {
+        let settled = settle_counted(&self.counts(), records, foreign);
+        self.on_settled(settled, expects)
+    }
+
+    fn on_settled(&mut self, settled: Settled, expects: Expects) -> Resumed {
+        match settled {
+            Settled::Appended { batches, foreign } => {
+                self.there = There::default();
+                self.take_appended(batches, foreign);
+                self.resume(expects);
+                Resumed::Continues {
+                    appended: batches,
+                    foreign,
+                }
+            }
+            Settled::Beyond { records, foreign } => {
+                self.window.clear();
+                self.drop_unsent();
+                let (total, left) = (records, records);
+                self.there = There {
+                    total,
+                    left,
+                    foreign,
+                };
+                self.resume(expects);
+                Resumed::Replays { records, foreign }
+            }
+            Settled::LookCloser => Resumed::LookCloser,
+            Settled::Truncated { records } => Resumed::Truncated { records },
+        }
+    }
+
+    fn counts(&self) -> Vec<i64> {
+        self.window
+            .iter()
+            .map(|sent| sent.piece.records())
+            .collect()
+    }
+
+    /// Forgets what was not sent yet. It gives back the source offset to read again from, which is
+    /// the end of what stays.
+    pub fn drop_unsent(&mut self) -> UpstreamOffset {
+        self.queue.clear();
+        self.there.left = self.there.total;
+        self.queued_bytes = self.window.iter().map(|s| s.piece.batch.size()).sum();
+        self.window
+            .back()
+            .map_or(self.frontier.upstream, |sent| sent.piece.end)
+    }
+
+    /// Starts over from `frontier`, in doubt: for a log that lost what was acknowledged, or was made anew.
+    pub fn restart(&mut self, frontier: Frontier) {
+        *self = Writer {
+            next_ticket: self.next_ticket,
+            ..Writer::new(self.producer_id, frontier)
+        };
+    }
+
+    fn take_appended(&mut self, batches: usize, foreign: i64) {
+        self.frontier.mark = self.frontier.mark.shifted(foreign);
+        for sent in self.window.drain(..batches) {
+            self.queued_bytes -= sent.piece.batch.size();
+            self.frontier.mark = self.frontier.mark.plus(sent.piece.records());
+            self.frontier.upstream = sent.piece.end;
+        }
+        for sent in self.window.drain(..).rev() {
+            self.queue.push_front(sent.piece);
+        }
+        self.next = self.frontier.mark;
+    }
+
+    fn resume(&mut self, expects: Expects) {
+        let sequence = match expects {
+            Expects::Exactly(sequence) => Some(sequence),
+            Expects::Restart => Some(Sequence::ZERO),
+            Expects::Anything => None,
+        };
+        if let Some(sequence) = sequence {
+            // What is there already is counted up before anything is sent.
+            self.frontier.mark.sequence = sequence.plus(-self.there.total);
+        }
+        self.next = self.frontier.mark;
+        // Without an entry any first sequence passes: were the first of several batches refused, the second would be
+        // taken in its place. So one goes ahead alone.
+        self.in_flight_max = match expects {
+            Expects::Exactly(_) => IN_FLIGHT_MAX,
+            Expects::Anything | Expects::Restart => 1,
+        };
+        self.in_doubt = false;
+    }
+
+    /// Expects what is on its way behind the frontier's new mark.
+    fn renumber(&mut self) {
+        let mut mark = self.frontier.mark;
+        for sent in &mut self.window {
+            sent.base = mark;
+            mark = mark.plus(sent.piece.records());
+        }
+        self.next = mark;
+    }
+}
