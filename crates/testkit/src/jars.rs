@@ -4,9 +4,12 @@
 //!   build/kafka/4.3.1/.lock                one test binary prepares, the others wait
 //!                    /libs/*.jar, pom.xml  complete when it exists: moved here in one step
 //!                    /quick-start/         a formatted empty cluster and a class archive
+//!   build/java/<hash of sources>/          our own Java tools, compiled
 //! ```
 
+use std::collections::hash_map::DefaultHasher;
 use std::fs::{self, File};
+use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -85,18 +88,20 @@ impl Jars {
         format!("{}/*", self.libs().display())
     }
 
-    /// A `java` command with these jars, killed when the test process ends; logs go to stderr, from
-    /// `log_level` (`warn`, `info`) up.
-    pub(crate) fn java(&self, jvm_options: &[&str], log_level: &str) -> Command {
+    /// A `java` command with these jars, killed when the test process ends; logs warnings to stderr.
+    pub(crate) fn java(&self, jvm_options: &[&str]) -> Command {
+        self.java_with_class_path(&self.class_path(), jvm_options)
+    }
+
+    /// As [`Self::java`], with a class path that has more than these jars.
+    pub(crate) fn java_with_class_path(&self, class_path: &str, jvm_options: &[&str]) -> Command {
         let mut command = guarded("java");
         command
             .args(jvm_options)
-            .arg(format!(
-                "-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}"
-            ))
+            .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
             .arg("-Dorg.slf4j.simpleLogger.showDateTime=true")
             .arg("-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS")
-            .args(["-cp", &self.class_path()]);
+            .args(["-cp", class_path]);
         command
     }
 
@@ -149,6 +154,48 @@ impl Jars {
         })?;
         fs::rename(&partial, self.libs()).context("put the jars in place")
     }
+}
+
+/// Compiles the tools in `java/` against the jars, unless that was done, and returns their folder.
+pub(crate) fn compiled_tools(jars: &Jars) -> Result<PathBuf> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("java");
+    let mut files = Vec::new();
+    for entry in fs::read_dir(&sources).with_context(|| format!("read {}", sources.display()))? {
+        files.push(entry.context("read the folder of Java sources")?.path());
+    }
+    files.sort();
+    let mut hasher = DefaultHasher::new();
+    hasher.write(jars.version.number().as_bytes());
+    for file in &files {
+        hasher.write(&fs::read(file).with_context(|| format!("read {}", file.display()))?);
+    }
+    let home = build_dir().join("java");
+    fs::create_dir_all(&home).context("make the folder of compiled Java")?;
+    let home = home
+        .canonicalize()
+        .context("resolve the folder of compiled Java")?;
+    let classes = home.join(format!("{:016x}", hasher.finish()));
+
+    let _alone = lock(&home)?;
+    if !classes.exists() {
+        let partial = home.join("partial");
+        fs::remove_dir_all(&partial).ok();
+        let mut compiler = Command::new("javac");
+        compiler.args([
+            "--release",
+            "17",
+            "-Xlint:all",
+            "-Werror",
+            "-cp",
+            &jars.class_path(),
+            "-d",
+        ]);
+        compiler.arg(&partial).args(&files);
+        run(compiler, "javac")
+            .context("compile the Java tools of the tests (needs a JDK, 17 or later)")?;
+        fs::rename(&partial, &classes).context("put the compiled tools in place")?;
+    }
+    Ok(classes)
 }
 
 /// Runs a command to its end; its output is the error when it fails.

@@ -15,15 +15,21 @@
 mod admin;
 mod eventually;
 mod jars;
+mod java_tools;
+mod mirror_maker;
 mod ports;
 mod process;
 mod quick_start;
 mod real_kafka;
 mod scratch;
+mod twinlog_process;
 
 pub use admin::{Admin, TopicSpec};
 pub use eventually::{GiveUp, eventually, eventually_async};
 pub use jars::{Jars, KafkaVersion};
+pub use java_tools::{Comparison, Corpus, Load, LoadSpec};
+pub use mirror_maker::JavaMirrorMaker;
 pub use process::{ManagedProcess, Signal};
 pub use real_kafka::{ClusterPair, RealKafka, RealKafkaBuilder, shared_pair};
 pub use scratch::ScratchDir;
+pub use twinlog_process::TwinlogProcess;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::LazyLock;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
@@ -86,6 +86,11 @@ impl ManagedProcess {
             self.name,
             self.log.display()
         )
+    }
+
+    /// Takes the pipe to its input; dropping that closes it.
+    pub(crate) fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
     }
 
     /// Sends a signal. One that has already ended can't be signalled any more.

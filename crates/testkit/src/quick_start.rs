@@ -95,7 +95,7 @@ impl QuickStart {
             data.display()
         );
         fs::write(&properties, text).context("write server.properties")?;
-        let mut format = jars.java(&SHORT_LIFE, "warn");
+        let mut format = jars.java(&SHORT_LIFE);
         format.args([
             "kafka.tools.StorageTool",
             "format",

@@ -63,6 +63,15 @@ impl RealKafkaBuilder {
             .property("allow.everyone.if.no.acl.found", "true")
     }
 
+    /// Notices a dead broker, and takes a killed one back, after 3 s instead of 9.
+    ///
+    /// Not the default: a broker that stalls as long on a busy machine would lose its leaders.
+    #[must_use]
+    pub fn quick_failover(self) -> Self {
+        self.property("broker.session.timeout.ms", "3000")
+            .property("broker.heartbeat.interval.ms", "500")
+    }
+
     /// The JVM's heap, as `-Xmx` takes it; `512m` unless said.
     #[must_use]
     pub fn heap(mut self, heap: &str) -> Self {
@@ -290,7 +299,7 @@ impl RealKafka {
 impl Node {
     fn launch(&mut self) -> Result<()> {
         let options: Vec<_> = self.jvm_options.iter().map(String::as_str).collect();
-        let mut command = self.jars.java(&options, "warn");
+        let mut command = self.jars.java(&options);
         command
             .arg("kafka.Kafka")
             .arg(self.folder.join("server.properties"));

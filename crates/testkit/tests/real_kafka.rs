@@ -5,7 +5,7 @@ use testkit::{RealKafka, TopicSpec, shared_pair};
 
 #[test]
 fn a_broker_comes_back_with_its_topics_after_a_crash_and_after_a_stop() -> Result<()> {
-    let mut kafka = RealKafka::start()?;
+    let mut kafka = RealKafka::builder().quick_failover().start()?;
     let bootstrap = kafka.bootstrap();
     kafka
         .admin()
@@ -25,7 +25,7 @@ fn a_broker_comes_back_with_its_topics_after_a_crash_and_after_a_stop() -> Resul
 
 #[test]
 fn three_brokers_lead_on_when_one_dies() -> Result<()> {
-    let mut kafka = RealKafka::builder().brokers(3).start()?;
+    let mut kafka = RealKafka::builder().brokers(3).quick_failover().start()?;
     kafka
         .admin()
         .create_topic(&TopicSpec::new("replicated", 6).replicas(3))?;
