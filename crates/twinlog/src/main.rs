@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod config_file;
 mod failure;
 mod logging;
 

@@ -88,11 +88,7 @@ fn line(entry: &Property, aliases: &[ClusterAlias], problems: &mut Problems) {
 fn known(entry: &Property, scope: &Scope, key: &'static Key, problems: &mut Problems) {
     if let Status::Removed(instead) = key.status {
         let problem = Problem::error("this key was removed in Kafka 4.0 and would be ignored");
-        problems.push(
-            problem
-                .at(entry.line, &entry.key)
-                .hint(format!("write {instead}")),
-        );
+        problems.push(problem.at(entry.line, &entry.key).hint(instead));
         return;
     }
     if placeholder(&entry.value).is_some() {

@@ -5,7 +5,7 @@ pub(super) fn nearest<S: AsRef<str>>(
     written: &str,
     candidates: impl IntoIterator<Item = S>,
 ) -> Option<S> {
-    let limit = (written.chars().count() / 4).clamp(1, 4);
+    let limit = ((written.chars().count() + 1) / 4).min(4);
     candidates
         .into_iter()
         .map(|candidate| (distance(written, candidate.as_ref()), candidate))

@@ -51,7 +51,7 @@ pub(super) const ANY_CLIENT: &[Key] = &[
 #[rustfmt::skip]
 pub(super) const PRODUCER: &[Key] = &[
     key("acks", OneOf(&["all", "-1", "0", "1"]), "all", ALWAYS, "Which replicas must have a record."),
-    key("auto.include.jmx.reporter", Boolean, "true", Removed("leave it away (removed in Kafka 4.0)"), "Whether metrics are reported by JMX."),
+    key("auto.include.jmx.reporter", Boolean, "true", Removed("remove the line"), "Whether metrics are reported by JMX."),
     key("batch.size", COUNT, "16384", BATCHES, "The size of a batch in bytes."),
     key("buffer.memory", MILLIS, "33554432", NotApplicable("memory is bounded for the whole process"), "Memory of the producer in bytes."),
     key("compression.gzip.level", Integer(-1, 9), "-1", Effective, "The level with `compression.type = gzip`: 1 to 9, or -1 for the codec's default."),
@@ -84,7 +84,7 @@ pub(super) const PRODUCER: &[Key] = &[
 pub(super) const CONSUMER: &[Key] = &[
     key("allow.auto.create.topics", Boolean, "true", NotApplicable("reading never creates a topic"), "Whether asking for a topic may create it."),
     key("auto.commit.interval.ms", COUNT, "5000", NO_GROUP, "How often positions are committed."),
-    key("auto.include.jmx.reporter", Boolean, "true", Removed("leave it away (removed in Kafka 4.0)"), "Whether metrics are reported by JMX."),
+    key("auto.include.jmx.reporter", Boolean, "true", Removed("remove the line"), "Whether metrics are reported by JMX."),
     key("auto.offset.reset", OneOf(&["earliest", "latest", "none"]), "earliest", Effective,
         "Where to begin in a partition without a position. Kafka's `by_duration:` isn't supported."),
     key("check.crcs", Boolean, "true", NotApplicable("checksums are carried on, so that the target's broker checks what the source's broker wrote"), "Whether checksums are compared."),
@@ -116,7 +116,7 @@ pub(super) const CONSUMER: &[Key] = &[
 
 #[rustfmt::skip]
 pub(super) const ADMIN: &[Key] = &[
-    key("auto.include.jmx.reporter", Boolean, "true", Removed("leave it away (removed in Kafka 4.0)"), "Whether metrics are reported by JMX."),
+    key("auto.include.jmx.reporter", Boolean, "true", Removed("remove the line"), "Whether metrics are reported by JMX."),
     key("bootstrap.controllers", List, "", NotApplicable("only brokers are talked to"), "Addresses of controllers."),
     key("default.api.timeout.ms", COUNT, "60000", NotApplicable("each request has a time limit of its own"), "How long a call may take."),
     key("retries", COUNT, "2147483647", FOREVER, "How often a request is tried again."),

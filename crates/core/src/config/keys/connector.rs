@@ -114,7 +114,7 @@ pub(super) const DRIVER: &[Key] = &[
 
 #[rustfmt::skip]
 pub(super) const CONNECTOR: &[Key] = &[
-    key("add.source.alias.to.metrics", Boolean, "true", Removed("leave it away: metrics always carry the source (removed in Kafka 4.0)"),
+    key("add.source.alias.to.metrics", Boolean, "true", Removed("remove the line: metrics always carry the source"),
         "Whether metrics carry the source's alias."),
     key("admin.timeout.ms", LONG, "60000", Effective,
         "How long an administrative step at start or stop may take."),
@@ -122,7 +122,7 @@ pub(super) const CONNECTOR: &[Key] = &[
         "Copies of the checkpoints topic; -1 is the broker's default."),
     key("config.action.reload", OneOf(&["none", "restart"]), "restart", Later("config providers"),
         "What to do when a value behind `${..}` changes."),
-    unset("config.properties.blacklist", Patterns, Removed("`config.properties.exclude` (removed in Kafka 4.0)"),
+    unset("config.properties.blacklist", Patterns, Removed("write `config.properties.exclude`"),
         "The old name of `config.properties.exclude`."),
     key("config.properties.exclude", Patterns,
         r"follower\.replication\.throttled\.replicas,leader\.replication\.throttled\.replicas,message\.timestamp\.difference\.max\.ms,log\.message\.timestamp\.before\.max\.ms,log\.message\.timestamp\.after\.max\.ms,message\.timestamp\.type,unclean\.leader\.election\.enable,min\.insync\.replicas",
@@ -157,7 +157,7 @@ pub(super) const CONNECTOR: &[Key] = &[
     key("group.filter.class", Class(&["org.apache.kafka.connect.mirror.DefaultGroupFilter"]),
         "org.apache.kafka.connect.mirror.DefaultGroupFilter", GROUPS, "What decides which groups are translated."),
     key("groups", Patterns, ".*", GROUPS, "Groups whose offsets are translated."),
-    unset("groups.blacklist", Patterns, Removed("`groups.exclude` (removed in Kafka 4.0)"), "The old name of `groups.exclude`."),
+    unset("groups.blacklist", Patterns, Removed("write `groups.exclude`"), "The old name of `groups.exclude`."),
     key("groups.exclude", Patterns, "console-consumer-.*,connect-.*,__.*", GROUPS, "Groups that are not, though included."),
     key("header.converter", Class(&[BYTES]), BYTES, Effective, "How record headers are converted: not at all."),
     unset("header.converter.plugin.version", Text, NO_PLUGINS, "The version of that converter."),
@@ -205,7 +205,7 @@ pub(super) const CONNECTOR: &[Key] = &[
     key("topic.filter.class", Class(&["org.apache.kafka.connect.mirror.DefaultTopicFilter"]),
         "org.apache.kafka.connect.mirror.DefaultTopicFilter", Effective, "What decides which topics are replicated."),
     key("topics", Patterns, ".*", Effective, "Topics to replicate."),
-    unset("topics.blacklist", Patterns, Removed("`topics.exclude` (removed in Kafka 4.0)"), "The old name of `topics.exclude`."),
+    unset("topics.blacklist", Patterns, Removed("write `topics.exclude`"), "The old name of `topics.exclude`."),
     key("topics.exclude", Patterns, r"mm2.*\.internal,.*\.replica,__.*", Effective, "Topics that are not replicated, though included."),
     key("transaction.boundary", OneOfAnyCase(&["poll", "connector", "interval"]), "poll", EXACTLY_ONCE, "What begins and ends a transaction."),
     unset("transaction.boundary.interval.ms", LONG, EXACTLY_ONCE, "How long a transaction lasts with `transaction.boundary = interval`."),
@@ -213,7 +213,7 @@ pub(super) const CONNECTOR: &[Key] = &[
     key("use.defaults.from", OneOf(&["source", "target"]), "target", SYNC,
         "Whose default a remote topic gets for a setting that the source topic leaves at its default. Only with a flow's prefix."),
     key("use.incremental.alter.configs", OneOf(&["requested", "required", "never"]), "required",
-        Removed("leave it away: settings are always changed incrementally (removed in Kafka 4.0)"), "How topic settings are changed."),
+        Removed("remove the line: settings are always changed incrementally"), "How topic settings are changed."),
     key("value.converter", Class(&[BYTES]), BYTES, Effective, "How record values are converted: not at all."),
     unset("value.converter.plugin.version", Text, NO_PLUGINS, "The version of that converter."),
 ];

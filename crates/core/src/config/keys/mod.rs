@@ -64,7 +64,7 @@ pub enum Status {
     Later(&'static str),
     /// It will never have one, for this reason.
     NotApplicable(&'static str),
-    /// Kafka removed it; the text says what to write instead.
+    /// Kafka 4.0 removed it; the text says what to do.
     Removed(&'static str),
 }
 
