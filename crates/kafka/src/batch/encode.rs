@@ -90,16 +90,14 @@ fn split_into(
     let mut rest = records;
     for part in (1..=parts).rev() {
         let (head, tail) = rest.split_at(first_share(rest, part));
-        if !head.is_empty() {
-            split_into(head, compression, limit, batches)?;
-        }
+        split_into(head, compression, limit, batches)?;
         rest = tail;
     }
     Ok(())
 }
 
-/// How many of `records` make up the first of `parts` shares of about the same size, leaving one
-/// for each other share.
+/// How many of `records` make up the first of `parts` shares of about the same size: at least one,
+/// with at least one left for each other share. There are as many records as shares.
 fn first_share(records: &[Record], parts: usize) -> usize {
     if parts == 1 {
         return records.len();

@@ -115,11 +115,13 @@ public class MakeBatches {
         return builder.build();
     }
 
+    // As a broker leaves it: the records inside keep the times of their creation.
     static MemoryRecords appendTime(byte magic, Compression codec) {
-        MemoryRecordsBuilder builder = MemoryRecords.builder(
-            ByteBuffer.allocate(1 << 20), magic, codec, TimestampType.LOG_APPEND_TIME, 70, NOW + 123);
-        old(builder);
-        return builder.build();
+        MemoryRecords records = create(magic, codec, 70, MakeBatches::old);
+        for (MutableRecordBatch batch : records.batches()) {
+            batch.setMaxTimestamp(TimestampType.LOG_APPEND_TIME, NOW + 123);
+        }
+        return records;
     }
 
     static MemoryRecords transactional() {

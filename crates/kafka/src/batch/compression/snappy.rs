@@ -75,3 +75,20 @@ pub(super) fn compress(content: &[u8], out: &mut Vec<u8>) {
         }
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_not_made_for_what_a_few_bytes_claim() {
+        let a_gigabyte = [0x80, 0x80, 0x80, 0x80, 0x04, 0];
+
+        let failure = decompress(&a_gigabyte, usize::MAX).unwrap_err();
+
+        assert_eq!(
+            failure,
+            Failure::malformed("a chunk claims more than it can hold")
+        );
+    }
+}

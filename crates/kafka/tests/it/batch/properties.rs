@@ -113,22 +113,73 @@ fn no_records_make_no_batch() {
 }
 
 #[test]
-fn compressible_records_are_split_into_few_batches() {
-    let record = |offset: i64| Record {
-        offset,
-        value: Some(Bytes::from(format!("{offset:0>1000}"))),
+fn records_are_split_into_few_batches() {
+    let mut random = 1u32;
+    let mut word = || {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        format!("{} ", (random >> 16) % 1000)
+    };
+    let mut record = |_| Record {
+        value: Some((0..50).map(|_| word()).collect::<String>().into()),
         ..Record::default()
     };
-    let records: Vec<_> = (0..1000).map(record).collect();
-    let whole = encode(&records, Compression::Zstd).unwrap().unwrap().size();
+    let records: Vec<_> = (0..1000).map(&mut record).collect();
+    for codec in Compression::ALL {
+        let whole = encode(&records, codec).unwrap().unwrap().size();
+        for parts in 2..8 {
+            let batches = encode_split(&records, codec, whole / parts + whole / 500).unwrap();
 
-    let batches = encode_split(&records, Compression::Zstd, whole / 4).unwrap();
+            let count = batches.len();
+            assert!(
+                (parts..=parts + 1).contains(&count),
+                "{codec}: {count}, not {parts}"
+            );
+        }
+    }
+}
 
-    assert!(
-        (5..=8).contains(&batches.len()),
-        "{} batches",
-        batches.len()
-    );
+#[test]
+fn no_part_is_empty_when_one_record_outweighs_all_others() {
+    let value = |byte: i64| Bytes::from_iter((0..300).map(|i| (byte * 91 + i * i * i / 7) as u8));
+    let small = (0..3).map(|byte| Some(value(byte)));
+    let records: Vec<_> = small
+        .chain([Some(vec![0; 100_000].into())])
+        .map(|value| Record {
+            value,
+            ..Record::default()
+        })
+        .collect();
+
+    let batches = encode_split(&records, Compression::Zstd, 450).unwrap();
+
+    let counts: Vec<_> = batches
+        .iter()
+        .map(|batch| batch.header().record_count)
+        .collect();
+    assert_eq!(counts, [1, 1, 1, 1]);
+}
+
+#[test]
+fn a_record_too_large_is_named_wherever_it_is() {
+    for large in 0..5 {
+        let record = |offset| Record {
+            offset,
+            value: Some(vec![0; if offset == large { 5000 } else { 5 }].into()),
+            ..Record::default()
+        };
+        let records: Vec<_> = (0..5).map(record).collect();
+
+        let error = encode_split(&records, Compression::None, 1000).unwrap_err();
+
+        assert_eq!(
+            error,
+            TooLarge {
+                offset: large,
+                size: 5070,
+                limit: 1000
+            }
+        );
+    }
 }
 
 fn with_header(batch: &RawBatch, header: [u8; HEADER_LEN]) -> RawBatch {
