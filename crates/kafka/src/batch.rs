@@ -26,8 +26,8 @@ mod header;
 mod legacy;
 mod record;
 mod restamp;
-mod varint;
 mod walk;
+mod wire;
 
 pub use compression::Compression;
 pub use control::{Control, ControlType};

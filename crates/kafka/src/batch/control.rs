@@ -1,7 +1,7 @@
 //! Control batches: the ends of transactions, as far as a reader needs to know (KIP-98).
 
-use super::varint::Reader;
-use super::{BatchError, DecodeLimits, Problem, RawBatch, decode};
+use super::wire::Reader;
+use super::{BatchError, DecodeLimits, Problem, RawBatch, Record, decode};
 
 /// What a control batch says, and about whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,24 +33,22 @@ impl RawBatch {
             return Ok(None);
         }
         let records = decode(self, DecodeLimits::default())?;
-        let kind = match records.first() {
-            None => ControlType::Other,
-            Some(record) => record
-                .key
-                .as_ref()
-                .ok_or(Problem::Truncated("control record"))
-                .and_then(|key| {
-                    let mut key = Reader::new(key);
-                    let _version: [u8; 2] = key.fixed("control record")?;
-                    Ok(match i16::from_be_bytes(key.fixed("control record")?) {
-                        0 => ControlType::Abort,
-                        1 => ControlType::Commit,
-                        _ => ControlType::Other,
-                    })
-                })
-                .map_err(|problem| problem.at(self.header().base_offset, 0))?,
-        };
-        let producer_id = self.header().producer_id;
-        Ok(Some(Control { kind, producer_id }))
+        let kind = records.first().map_or(Ok(ControlType::Other), read_type);
+        Ok(Some(Control {
+            kind: kind.map_err(|problem| problem.at(self.header().base_offset, 0))?,
+            producer_id: self.header().producer_id,
+        }))
     }
+}
+
+fn read_type(record: &Record) -> Result<ControlType, Problem> {
+    let missing = Problem::Truncated("control record key");
+    let mut key = Reader::new(record.key.as_ref().ok_or(missing)?);
+    let _version: [u8; 2] = key.fixed("control record key")?;
+    let code = i16::from_be_bytes(key.fixed("control record key")?);
+    Ok(match code {
+        0 => ControlType::Abort,
+        1 => ControlType::Commit,
+        _ => ControlType::Other,
+    })
 }

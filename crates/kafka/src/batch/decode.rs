@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::varint::{Reader, not_negative};
+use super::wire::{Reader, not_negative};
 use super::{BatchError, Problem, RawBatch, Record};
 
 /// The least a record takes: its length and six fields of one byte.
@@ -110,32 +110,40 @@ fn read_records(
 fn read_record(
     batch: &RawBatch,
     reader: &mut Reader<'_>,
-    previous: &mut i32,
+    previous: &mut i64,
     budget: &mut Budget,
 ) -> Result<Record, Problem> {
     let header = batch.header();
     let _attributes = reader.byte("record attributes")?;
     let timestamp_delta = reader.varlong("timestamp delta")?;
     let delta = reader.varint("offset delta")?;
-    if delta <= *previous || delta > header.last_offset_delta {
-        return Err(Problem::OffsetDelta {
-            delta,
-            previous: *previous,
-            last: header.last_offset_delta,
-        });
-    }
-    *previous = delta;
+    check_rise(previous, delta.into(), header.last_offset_delta.into())?;
     Ok(Record {
         offset: header.base_offset + i64::from(delta),
-        timestamp: match header.attributes.is_append_time() {
-            true => header.max_timestamp,
+        timestamp: if header.attributes.is_append_time() {
+            header.max_timestamp
+        } else {
             // As Java's arithmetic, so that every pair of timestamps has a delta.
-            false => header.base_timestamp.wrapping_add(timestamp_delta),
+            header.base_timestamp.wrapping_add(timestamp_delta)
         },
         key: reader.nullable_bytes("key")?,
         value: reader.nullable_bytes("value")?,
         headers: read_headers(reader, budget)?,
     })
+}
+
+/// Checks that `offset`, relative or not, is above the `previous` one and not above the `last`.
+pub(super) fn check_rise(previous: &mut i64, offset: i64, last: i64) -> Result<(), Problem> {
+    if offset <= *previous || offset > last {
+        let previous = *previous;
+        return Err(Problem::OffsetOrder {
+            offset,
+            previous,
+            last,
+        });
+    }
+    *previous = offset;
+    Ok(())
 }
 
 fn read_headers(

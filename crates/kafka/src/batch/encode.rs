@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::crc::crc32c;
 use super::header::{CRC_FROM, HEADER_LEN, LENGTH_END};
-use super::varint::{put_varint, put_varlong, varint_len, varlong_len};
+use super::wire::{put_varint, put_varlong, varint_len, varlong_len};
 use super::{Attributes, BatchHeader, Compression, RawBatch, Record};
 
 /// No batch is larger: its length is an `i32`.
@@ -87,29 +87,34 @@ fn split_into(
     let parts = size
         .div_ceil((limit - limit / 16).max(1))
         .clamp(2, records.len());
-    let mut rest = records;
-    for part in (1..=parts).rev() {
-        let (head, tail) = rest.split_at(first_share(rest, part));
-        split_into(head, compression, limit, batches)?;
-        rest = tail;
+    for share in shares(records, parts) {
+        split_into(share, compression, limit, batches)?;
     }
     Ok(())
 }
 
-/// How many of `records` make up the first of `parts` shares of about the same size: at least one,
-/// with at least one left for each other share. There are as many records as shares.
-fn first_share(records: &[Record], parts: usize) -> usize {
-    if parts == 1 {
-        return records.len();
+/// Cuts `records` into `parts` shares of about the same size, none empty; there must be as many
+/// records as shares.
+fn shares(mut records: &[Record], parts: usize) -> Vec<&[Record]> {
+    let mut weight_left: usize = records.iter().map(weight).sum();
+    let mut shares = Vec::with_capacity(parts);
+    for parts_left in (1..=parts).rev() {
+        let (mut count, mut taken) = (0, 0);
+        // Every other share gets at least one record.
+        for record in &records[..records.len() + 1 - parts_left] {
+            let weight = weight(record);
+            if count > 0 && taken + weight > weight_left / parts_left {
+                break;
+            }
+            count += 1;
+            taken += weight;
+        }
+        weight_left -= taken;
+        let (share, rest) = records.split_at(count);
+        shares.push(share);
+        records = rest;
     }
-    let total: usize = records.iter().map(weight).sum();
-    let mut left = total / parts;
-    let fitting = records.iter().take_while(|record| {
-        let before = left;
-        left = left.saturating_sub(weight(record));
-        before >= weight(record)
-    });
-    fitting.count().clamp(1, records.len() + 1 - parts)
+    shares
 }
 
 /// About what a record takes uncompressed.

@@ -58,15 +58,15 @@ pub enum Problem {
     /// A variable-length number that is longer, or greater, than its type allows.
     #[error("a variable-length number is out of range")]
     Varint,
-    /// Offset deltas must rise, and stay within the batch.
-    #[error("offset delta {delta} after {previous} in a batch whose last is {last}")]
-    OffsetDelta {
-        /// The delta.
-        delta: i32,
+    /// Offsets must rise, and stay within the batch.
+    #[error("offset {offset} follows {previous} where {last} is the last")]
+    OffsetOrder {
+        /// The offset as it stands there, relative in all formats but magic 0.
+        offset: i64,
         /// The one of the record before, -1 for the first record.
-        previous: i32,
-        /// The last offset delta of the header.
-        last: i32,
+        previous: i64,
+        /// The greatest that is possible.
+        last: i64,
     },
     /// A record whose fields do not end where its length says.
     #[error("a record of {length} bytes has fields of another length")]

@@ -71,21 +71,22 @@ impl BatchHeader {
         i64::from(self.last_offset_delta) + 1 == i64::from(self.record_count)
     }
 
-    /// Reads and checks a header; the error comes with the position of the field.
+    /// Reads and checks a header whose magic and length are known to be right; the error comes with
+    /// the position of the field.
     pub(super) fn parse(bytes: &[u8; HEADER_LEN]) -> Result<Self, (usize, Problem)> {
         let mut fields = &bytes[..];
         let base_offset = fields.get_i64();
         let batch_length = fields.get_i32();
         let partition_leader_epoch = fields.get_i32();
-        let magic = fields.get_i8();
+        let _magic = fields.get_i8();
         let crc = fields.get_u32();
-        let attributes = fields.get_i16();
+        let attributes = Attributes::parse(fields.get_i16());
         let header = BatchHeader {
             base_offset,
             batch_length,
             partition_leader_epoch,
             crc,
-            attributes: Attributes::parse(attributes).map_err(|problem| (CRC_FROM, problem))?,
+            attributes: attributes.map_err(|problem| (CRC_FROM, problem))?,
             last_offset_delta: fields.get_i32(),
             base_timestamp: fields.get_i64(),
             max_timestamp: fields.get_i64(),
@@ -94,17 +95,10 @@ impl BatchHeader {
             base_sequence: fields.get_i32(),
             record_count: fields.get_i32(),
         };
-        if magic != 2 {
-            return Err((MAGIC_AT, Problem::Magic(magic)));
-        }
         header.check()
     }
 
     fn check(self) -> Result<Self, (usize, Problem)> {
-        if self.batch_length < LENGTH_LEAST {
-            let (length, least) = (self.batch_length, LENGTH_LEAST);
-            return Err((8, Problem::Length { length, least }));
-        }
         for (position, field, value) in [
             (0, "base offset", self.base_offset),
             (23, "last offset delta", self.last_offset_delta.into()),
@@ -115,13 +109,11 @@ impl BatchHeader {
             }
         }
         // `next_offset` is the greatest number that is ever derived from a header.
-        match self
-            .base_offset
-            .checked_add(i64::from(self.last_offset_delta) + 1)
-        {
-            Some(_) => Ok(self),
-            None => Err((0, Problem::OffsetOverflow)),
-        }
+        let offsets = i64::from(self.last_offset_delta) + 1;
+        let next_offset = self.base_offset.checked_add(offsets);
+        next_offset
+            .map(|_| self)
+            .ok_or((0, Problem::OffsetOverflow))
     }
 
     /// The header as it goes over the wire.
@@ -133,7 +125,7 @@ impl BatchHeader {
         fields.put_i32(self.partition_leader_epoch);
         fields.put_i8(2);
         fields.put_u32(self.crc);
-        fields.put_i16(self.attributes.0);
+        fields.put_i16(self.attributes.bits);
         fields.put_i32(self.last_offset_delta);
         fields.put_i64(self.base_timestamp);
         fields.put_i64(self.max_timestamp);
@@ -147,11 +139,13 @@ impl BatchHeader {
 
 /// The attributes of a batch; its codec is known to be one of the five.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Attributes(i16);
+pub struct Attributes {
+    bits: i16,
+    compression: Compression,
+}
 
 impl Attributes {
-    /// The bits of the codec.
-    pub(super) const CODEC: i16 = 0x07;
+    const CODEC: i16 = 0x07;
     const APPEND_TIME: i16 = 0x08;
     const TRANSACTIONAL: i16 = 0x10;
     const CONTROL: i16 = 0x20;
@@ -159,47 +153,48 @@ impl Attributes {
 
     pub(super) fn parse(bits: i16) -> Result<Self, Problem> {
         let codec = (bits & Self::CODEC) as u8;
-        match Compression::from_id(codec) {
-            Some(_) => Ok(Attributes(bits)),
-            None => Err(Problem::Codec(codec)),
-        }
+        let compression = Compression::from_id(codec).ok_or(Problem::Codec(codec))?;
+        Ok(Attributes { bits, compression })
     }
 
     /// How the records are compressed.
     pub fn compression(self) -> Compression {
-        Compression::from_id((self.0 & Self::CODEC) as u8).unwrap_or_default()
+        self.compression
     }
 
     /// Whether all records have the header's max timestamp, set by the broker (`LogAppendTime`).
     pub fn is_append_time(self) -> bool {
-        self.0 & Self::APPEND_TIME != 0
+        self.bits & Self::APPEND_TIME != 0
     }
 
     /// Whether the batch belongs to a transaction.
     pub fn is_transactional(self) -> bool {
-        self.0 & Self::TRANSACTIONAL != 0
+        self.bits & Self::TRANSACTIONAL != 0
     }
 
     /// Whether the records are control records: for clients to act on, never to hand out.
     pub fn is_control(self) -> bool {
-        self.0 & Self::CONTROL != 0
+        self.bits & Self::CONTROL != 0
     }
 
     /// Whether the base timestamp is a delete horizon, set by the log cleaner (KIP-534). Deltas
     /// still add up with it.
     pub fn has_delete_horizon(self) -> bool {
-        self.0 & Self::DELETE_HORIZON != 0
+        self.bits & Self::DELETE_HORIZON != 0
     }
 }
 
 impl From<Compression> for Attributes {
     fn from(compression: Compression) -> Self {
-        Attributes(i16::from(compression.id()))
+        Attributes {
+            bits: compression.id().into(),
+            compression,
+        }
     }
 }
 
 impl std::fmt::Debug for Attributes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:#06x}", self.0)
+        write!(f, "{:#06x}", self.bits)
     }
 }

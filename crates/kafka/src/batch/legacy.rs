@@ -12,8 +12,8 @@
 use bytes::Bytes;
 
 use super::crc::crc32;
-use super::decode::Budget;
-use super::varint::{Reader, not_negative};
+use super::decode::{Budget, check_rise};
+use super::wire::{Reader, not_negative};
 use super::{BatchError, Compression, DecodeLimits, Problem, Record};
 
 /// Where the checksum is that covers everything behind it.
@@ -104,6 +104,7 @@ fn read_wrapped(
     budget: &mut Budget,
 ) -> Result<Vec<Record>, Problem> {
     let mut records = Vec::new();
+    let mut last = -1;
     while reader.remaining() > 0 {
         let inner = Message::read(reader)?;
         if inner.magic != outer.magic {
@@ -112,6 +113,7 @@ fn read_wrapped(
         if inner.compression != Compression::None {
             return Err(Problem::Wrapper);
         }
+        check_rise(&mut last, inner.offset, outer.offset)?;
         budget.charge::<Record>(1)?;
         let mut record = inner.into_record();
         if outer.append_time {
@@ -119,18 +121,14 @@ fn read_wrapped(
         }
         records.push(record);
     }
-    let last = records.last().ok_or(Problem::Wrapper)?.offset;
+    if records.is_empty() {
+        return Err(Problem::Wrapper);
+    }
     if outer.magic == 1 {
         // The wrapper's offset is the last message's, which tells what the others are relative to.
-        let base = outer
-            .offset
-            .checked_sub(last)
-            .ok_or(Problem::OffsetOverflow)?;
+        let base = outer.offset - last;
         for record in &mut records {
-            record.offset = record
-                .offset
-                .checked_add(base)
-                .ok_or(Problem::OffsetOverflow)?;
+            record.offset += base;
         }
     }
     Ok(records)
@@ -203,8 +201,8 @@ fn check_crc(message: &[u8]) -> Result<(), Problem> {
         .and_then(|rest| rest.split_first_chunk())
         .ok_or(Problem::Truncated("checksum"))?;
     let (stored, computed) = (u32::from_be_bytes(*stored), crc32(covered));
-    match stored == computed {
-        true => Ok(()),
-        false => Err(Problem::Crc { stored, computed }),
+    if stored != computed {
+        return Err(Problem::Crc { stored, computed });
     }
+    Ok(())
 }

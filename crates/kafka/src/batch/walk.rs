@@ -59,9 +59,11 @@ impl Walk {
             return Ok(self.set_cut(None));
         };
         let offset = be_i64(&self.rest);
-        let check_length = |least: i32| match length < least {
-            true => Err(Problem::Length { length, least }.at(offset, self.position + 8)),
-            false => Ok(LENGTH_END + length.unsigned_abs() as usize),
+        let check_length = |least: i32| {
+            if length < least {
+                return Err(Problem::Length { length, least }.at(offset, self.position + 8));
+            }
+            Ok(LENGTH_END + length.unsigned_abs() as usize)
         };
         let size = check_length(LegacyMessage::LENGTH_LEAST_0)?;
         let Some(magic) = self.rest.get(MAGIC_AT).map(|byte| *byte as i8) else {
@@ -126,7 +128,7 @@ pub struct RawBatch {
 }
 
 impl RawBatch {
-    /// `bytes` must be as long as their length field says.
+    /// `bytes` must have magic 2 and be as long as their length field says.
     pub(super) fn new(bytes: Bytes) -> Result<Self, (usize, Problem)> {
         let fixed = bytes
             .first_chunk::<HEADER_LEN>()
@@ -197,10 +199,10 @@ impl RawBatch {
     /// [`Problem::Crc`]
     pub fn verify_crc(&self) -> Result<(), BatchError> {
         let (stored, computed) = (self.header.crc, crc32c(&self.bytes[CRC_FROM..]));
-        match stored == computed {
-            true => Ok(()),
-            false => Err(Problem::Crc { stored, computed }.at(self.header.base_offset, 0)),
+        if stored != computed {
+            return Err(Problem::Crc { stored, computed }.at(self.header.base_offset, 0));
         }
+        Ok(())
     }
 }
 

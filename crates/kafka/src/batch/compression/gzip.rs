@@ -12,10 +12,10 @@ pub(super) fn decompress(packed: &[u8], limit: usize) -> Result<Vec<u8>, Failure
     // One byte more than the limit tells a full buffer from an overflow.
     let mut bounded = MultiGzDecoder::new(packed).take(limit as u64 + 1);
     bounded.read_to_end(&mut out).map_err(Failure::malformed)?;
-    match out.len() > limit {
-        true => Err(Failure::OverLimit),
-        false => Ok(out),
+    if out.len() > limit {
+        return Err(Failure::OverLimit);
     }
+    Ok(out)
 }
 
 pub(super) fn compress(content: &[u8], out: &mut Vec<u8>) {

@@ -57,12 +57,10 @@ pub(super) fn decompress(packed: &[u8], limit: usize) -> Result<Vec<u8>, Failure
     if frame.content_checksum {
         take_u32(&mut rest)?;
     }
-    match rest.len() {
-        0 => Ok(out),
-        left => Err(Failure::malformed(format_args!(
-            "{left} bytes follow the frame"
-        ))),
+    if !rest.is_empty() {
+        return Err(Failure::malformed("bytes follow the frame"));
     }
+    Ok(out)
 }
 
 /// What the header of a frame says about its blocks.
@@ -108,13 +106,10 @@ impl Frame {
             .min(block.len().saturating_mul(EXPANSION_MOST));
         out.resize(start + room, 0);
         let (before, target) = out.split_at_mut(start);
-        let written = match self.linked_blocks {
-            true => decompress_into_with_dict(
-                block,
-                target,
-                &before[start.saturating_sub(WINDOW_LEN)..],
-            ),
-            false => decompress_into(block, target),
+        let written = if self.linked_blocks {
+            decompress_into_with_dict(block, target, &before[start.saturating_sub(WINDOW_LEN)..])
+        } else {
+            decompress_into(block, target)
         };
         out.truncate(start + written.map_err(Failure::malformed)?);
         Ok(())

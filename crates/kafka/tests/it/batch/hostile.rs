@@ -158,8 +158,8 @@ fn offset_deltas_must_rise_within_the_batch() {
             .map(|record| record.offset)
             .collect::<Vec<_>>()
     };
-    let wrong = |previous, delta| Problem::OffsetDelta {
-        delta,
+    let wrong = |previous, offset| Problem::OffsetOrder {
+        offset,
         previous,
         last: 5,
     };
@@ -288,6 +288,14 @@ fn wrappers_hold_plain_messages_of_their_own_format() {
             Problem::Truncated("message"),
         ),
         (legacy(1, 1, &gzip(&golden("v2-none"))), Problem::Magic(2)),
+        (
+            legacy(1, 1, &gzip(&plain.repeat(2))),
+            Problem::OffsetOrder {
+                offset: 7,
+                previous: 7,
+                last: 7,
+            },
+        ),
     ];
     for (bytes, expected) in table {
         let Some(Ok(Entry::Legacy(message))) = walk(bytes.into()).next() else {

@@ -1,5 +1,5 @@
-//! A reader over the body of a batch, and the zig-zag variable-length numbers in it (Java's
-//! `ByteUtils`).
+//! The fields that bodies are made of: a reader over them, and the zig-zag variable-length numbers
+//! (Java's `ByteUtils`).
 
 use bytes::Bytes;
 
@@ -106,10 +106,10 @@ impl<'a> Reader<'a> {
                 return Ok(value);
             }
         }
-        match rest.len() < most {
-            true => Err(Problem::Truncated(what)),
-            false => Err(Problem::Varint),
+        if rest.len() < most {
+            return Err(Problem::Truncated(what));
         }
+        Err(Problem::Varint)
     }
 }
 
