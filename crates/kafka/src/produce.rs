@@ -8,12 +8,10 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 use twinlog_core::ids::{Topic, TopicId, TopicPartition};
 
+use crate::batch::HEADER_LEN;
 use crate::connection::{CallOptions, Connection, Reply};
 use crate::error::{ErrorCode, Result};
 use crate::wire::{self, ProduceRequest, ProduceResponse};
-
-/// Bytes of a batch's header.
-pub const BATCH_HEADER_BYTES: usize = 61;
 
 /// One batch for one partition.
 #[derive(Debug, Clone)]
@@ -25,7 +23,7 @@ pub struct ProduceItem {
     /// The partition. No two items of a request may have the same.
     pub partition: i32,
     /// The batch's header.
-    pub header: [u8; BATCH_HEADER_BYTES],
+    pub header: [u8; HEADER_LEN],
     /// What follows the header.
     pub body: Bytes,
 }
@@ -206,7 +204,7 @@ impl Body {
     }
 
     fn batch(&mut self, item: &ProduceItem) {
-        let size = BATCH_HEADER_BYTES + item.body.len();
+        let size = HEADER_LEN + item.body.len();
         if self.flexible {
             self.varint(size + 1);
         } else {
