@@ -36,6 +36,6 @@ pub use encode::{TooLarge, encode, encode_split};
 pub use error::{BatchError, Problem};
 pub use header::{Attributes, BatchHeader, HEADER_LEN};
 pub use legacy::{LegacyMessage, decode_legacy};
-pub use record::{Record, retain_from};
+pub use record::Record;
 pub use restamp::{ProducerStamp, restamp};
 pub use walk::{Cut, Entry, RawBatch, Walk, walk};

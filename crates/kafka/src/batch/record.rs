@@ -20,8 +20,3 @@ pub struct Record {
     /// Headers in their order. Keys repeat, and they are text by convention only.
     pub headers: Vec<(Bytes, Option<Bytes>)>,
 }
-
-/// Drops the records before `position`, for a batch that begins before the offset to go on from.
-pub fn retain_from(records: &mut Vec<Record>, position: i64) {
-    records.retain(|record| record.offset >= position);
-}
