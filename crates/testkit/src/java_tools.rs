@@ -214,7 +214,7 @@ pub struct LoadSpec {
     /// Bytes of a record's value, of which the first eight are its number.
     pub size_bytes: usize,
     /// `none`, `gzip`, `snappy`, `lz4` or `zstd`.
-    pub codec: &'static str,
+    pub codec: String,
     /// Ends after so many; `None` is until stopped.
     pub records: Option<u64>,
     /// Timestamp of the first record, in milliseconds; each has one more than the last. `None` is the
@@ -230,7 +230,7 @@ impl LoadSpec {
             topic: topic.to_owned(),
             rate: Some(2_000),
             size_bytes: 200,
-            codec: "none",
+            codec: "none".to_owned(),
             records: None,
             first_time: None,
         }
@@ -254,7 +254,7 @@ impl Load {
             ("bootstrap", spec.bootstrap.clone()),
             ("topic", spec.topic.clone()),
             ("size", spec.size_bytes.to_string()),
-            ("codec", spec.codec.to_owned()),
+            ("codec", spec.codec.clone()),
             ("rate", spec.rate.unwrap_or(0).to_string()),
         ];
         options.extend(spec.records.map(|records| ("records", records.to_string())));

@@ -13,6 +13,7 @@
 //! error that says what to do.
 
 mod admin;
+mod cluster_pair;
 mod eventually;
 mod jars;
 mod java_tools;
@@ -22,14 +23,16 @@ mod process;
 mod quick_start;
 mod real_kafka;
 mod scratch;
+mod server_properties;
 mod twinlog_process;
 
 pub use admin::{Admin, TopicSpec};
+pub use cluster_pair::{ClusterPair, shared_pair};
 pub use eventually::{GiveUp, eventually, eventually_async};
 pub use jars::{Jars, KafkaVersion};
 pub use java_tools::{Comparison, Corpus, Load, LoadSpec};
 pub use mirror_maker::JavaMirrorMaker;
 pub use process::{ManagedProcess, Signal};
-pub use real_kafka::{ClusterPair, RealKafka, RealKafkaBuilder, shared_pair};
+pub use real_kafka::{RealKafka, RealKafkaBuilder};
 pub use scratch::ScratchDir;
 pub use twinlog_process::TwinlogProcess;

@@ -1,8 +1,7 @@
 //! Apache Kafka with KRaft, as real processes.
 
 use std::fs;
-use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -11,6 +10,7 @@ use crate::jars::{Jars, KafkaVersion};
 use crate::ports::Port;
 use crate::process::{ManagedProcess, Signal};
 use crate::quick_start::{Jvm, QuickStart, cluster_id};
+use crate::server_properties::{CONTROLLER_ID, broker_properties, controller_properties};
 use crate::{Admin, ScratchDir};
 
 /// How long a broker may take until it answers, on a machine that is busy with other tests.
@@ -19,8 +19,6 @@ const START: Duration = Duration::from_secs(60);
 const STOP: Duration = Duration::from_secs(60);
 /// How often a start is tried when the port was taken between choosing and listening.
 const START_TRIES: usize = 3;
-/// Node id of the controller of a cluster with several brokers; brokers count from 1.
-const CONTROLLER_ID: usize = 100;
 
 /// How a cluster is to be.
 #[derive(Debug, Clone)]
@@ -164,6 +162,11 @@ impl RealKafka {
         let controller = Port::claim()?;
         let voters = format!("{controller_id}@{}", controller.address());
         let cluster_id = cluster_id();
+        let extra: String = wanted
+            .properties
+            .iter()
+            .map(|(key, value)| format!("{key}={value}\n"))
+            .collect();
         let mut nodes = Vec::new();
         let mut node = |id: usize, port: Port, text: String| -> Result<()> {
             let folder = scratch.path().join(format!("node-{id}"));
@@ -186,11 +189,11 @@ impl RealKafka {
         for id in 1..=wanted.brokers {
             let port = Port::claim()?;
             let combined = (!apart).then_some(&controller);
-            let text = broker_properties(id, &port, combined, &voters, wanted);
+            let text = broker_properties(id, wanted.brokers, &port, combined, &voters) + &extra;
             node(id, port, text)?;
         }
         if apart {
-            let text = controller_properties(&controller, &voters, wanted);
+            let text = controller_properties(&controller, &voters) + &extra;
             node(CONTROLLER_ID, controller, text)?;
         }
         let mut cluster = Self {
@@ -270,6 +273,32 @@ impl RealKafka {
         node.wait_until_it_sees(1)
     }
 
+    /// Bytes of a topic's segments on the disks of all brokers, indexes left out.
+    ///
+    /// # Errors
+    /// When a folder can't be read.
+    pub fn stored_bytes(&self, topic: &str) -> Result<u64> {
+        let mut bytes = 0;
+        for node in &self.nodes[..self.brokers] {
+            for folder in list(&node.folder.join("data"))? {
+                let name = folder
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned();
+                if name.rsplit_once('-').is_none_or(|(of, _)| of != topic) {
+                    continue;
+                }
+                for file in list(&folder)? {
+                    if file.extension().is_some_and(|kind| kind == "log") {
+                        bytes += file.metadata().context("look at a segment")?.len();
+                    }
+                }
+            }
+        }
+        Ok(bytes)
+    }
+
     /// The end of a broker's log, for failure messages.
     pub fn log_tail(&self, broker: usize) -> String {
         let process = self
@@ -327,87 +356,10 @@ impl Node {
     }
 }
 
-fn broker_properties(
-    id: usize,
-    port: &Port,
-    combined_with: Option<&Port>,
-    voters: &str,
-    wanted: &RealKafkaBuilder,
-) -> String {
-    let plaintext = format!("PLAINTEXT://{}", port.address());
-    let (roles, listeners) = match combined_with {
-        Some(controller) => (
-            "broker,controller",
-            format!("{plaintext},CONTROLLER://{}", controller.address()),
-        ),
-        None => ("broker", plaintext.clone()),
-    };
-    let replicas = wanted.brokers.min(3);
-    let mut text = format!(
-        "process.roles={roles}\nnode.id={id}\nlisteners={listeners}\n\
-         advertised.listeners={plaintext}\ninter.broker.listener.name=PLAINTEXT\n\
-         controller.listener.names=CONTROLLER\ncontroller.quorum.voters={voters}\n\
-         offsets.topic.replication.factor={replicas}\n\
-         transaction.state.log.replication.factor={replicas}\n"
-    );
-    text.push_str(SMALL_CLUSTER);
-    text.push_str(&extra_properties(wanted));
-    text
-}
-
-/// What a broker needs less of, or sooner, when it lives for a test. All else is Kafka's default.
-const SMALL_CLUSTER: &str = "\
-offsets.topic.num.partitions=5
-transaction.state.log.min.isr=1
-transaction.state.log.num.partitions=5
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
-group.initial.rebalance.delay.ms=0
-log.cleaner.backoff.ms=200
-log.cleaner.dedupe.buffer.size=8388608
-";
-
-fn controller_properties(port: &Port, voters: &str, wanted: &RealKafkaBuilder) -> String {
-    let mut text = format!(
-        "process.roles=controller\nnode.id={CONTROLLER_ID}\n\
-         listeners=CONTROLLER://{}\n\
-         controller.listener.names=CONTROLLER\ncontroller.quorum.voters={voters}\n",
-        port.address()
-    );
-    text.push_str(&extra_properties(wanted));
-    text
-}
-
-fn extra_properties(wanted: &RealKafkaBuilder) -> String {
-    wanted
-        .properties
-        .iter()
-        .map(|(key, value)| format!("{key}={value}\n"))
+fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let context = || format!("read {}", folder.display());
+    let entries = fs::read_dir(folder).with_context(context)?;
+    entries
+        .map(|entry| Ok(entry.with_context(context)?.path()))
         .collect()
-}
-
-/// Two clusters of one broker each that all tests of a binary share.
-///
-/// A test that uses them keeps to topics with a prefix of its own, and lets both running.
-#[derive(Debug)]
-pub struct ClusterPair {
-    /// Where records come from.
-    pub source: RealKafka,
-    /// Where they go.
-    pub target: RealKafka,
-}
-
-/// The pair of this test binary, started when first asked for.
-///
-/// # Errors
-/// When it couldn't be started; every test that asks is told why.
-pub fn shared_pair() -> Result<&'static ClusterPair> {
-    static PAIR: OnceLock<Result<ClusterPair>> = OnceLock::new();
-    let pair = PAIR.get_or_init(|| {
-        Ok(ClusterPair {
-            source: RealKafka::start()?,
-            target: RealKafka::start()?,
-        })
-    });
-    pair.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))
 }

@@ -1,0 +1,36 @@
+# Test binaries named real_* start real Kafka and Java MirrorMaker 2; all others are in memory and fast.
+# The first run fetches Kafka's jars with Maven; afterwards no network is needed.
+.PHONY: demo test check bench format lint test-fast test-real
+.SILENT:
+
+FAST = --lib --bins --test '[!r]*'
+REAL = --test 'r*'
+
+demo: ## two embedded clusters and a mirror between them, live, for a look
+	cargo build --release --quiet --package twinlog
+	target/release/twinlog demo
+
+test: check test-real ## everything
+
+check: format lint test-fast ## what needs neither Java nor Kafka; under two minutes once built
+
+format:
+	echo "== format"
+	cargo fmt --all -- --check
+
+lint:
+	echo "== lints"
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
+
+test-fast:
+	echo "== tests in memory"
+	cargo test --quiet --workspace $(FAST)
+	cargo test --quiet --workspace --doc
+
+test-real:
+	echo "== tests on real Kafka"
+	cargo test --quiet --workspace $(REAL)
+
+bench: ## side by side with Java MirrorMaker 2 and a bare relay; BENCH="--help" shows the options
+	cargo build --release --quiet --package twinlog --package testkit --bins
+	target/release/bench $(BENCH)
