@@ -1,7 +1,8 @@
 //! What is asked of a cluster besides records, as plain functions.
 //!
-//! Each makes one attempt; every item has its own result, so that one bad topic does not hide the others. Where
-//! an answer shows that leaders have moved, the snapshot is marked stale and the next call refreshes it first.
+//! Each makes one attempt; every item has its own result, so that one bad topic does not hide the
+//! others. Where an answer shows that leaders have moved, the snapshot is marked stale and the next
+//! call refreshes it first.
 
 mod cluster;
 mod configs;

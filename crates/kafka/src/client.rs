@@ -1,8 +1,9 @@
 //! One cluster as a client sees it: its brokers, its leaders, and connections to them.
 //!
-//! Nothing runs in the background. A snapshot of [`Metadata`] is there at once; refreshing and connecting happen when
-//! asked for, one at a time for each thing asked: whoever asks meanwhile waits for that one and shares what came of it.
-//! There is no retrying in here beyond trying the next broker: that is [`retry`](crate::retry)'s.
+//! Nothing runs in the background. A snapshot of [`Metadata`] is there at once; refreshing and
+//! connecting happen when asked for, one at a time for each thing asked: whoever asks meanwhile
+//! waits for that one and shares what came of it. There is no retrying in here beyond trying the
+//! next broker: that is [`retry`](crate::retry)'s.
 
 mod slot;
 
@@ -15,7 +16,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use twinlog_core::ids::TopicPartition;
 
-use self::slot::Slot;
+use self::slot::{Slot, Standing};
 use crate::address::Address;
 use crate::config::ClientConfig;
 use crate::connection::Connection;
@@ -23,8 +24,8 @@ use crate::error::{Error, Result};
 use crate::metadata::{self, Leader, Metadata, Topics};
 use crate::wire::MetadataResponse;
 
-/// What a connection is for. Brokers serve the requests of one connection one after the other, so whatever waits
-/// at the broker gets a connection of its own.
+/// What a connection is for. Brokers serve the requests of one connection one after the other, so
+/// whatever waits at the broker gets a connection of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
     /// Everything that is answered at once.
@@ -35,7 +36,8 @@ pub enum Purpose {
     Produce(u32),
 }
 
-/// A cluster. Clones share everything; connections close when the last clone and the last user of each are gone.
+/// A cluster. Clones share everything; connections close when the last clone and the last user of
+/// each are gone.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -122,12 +124,14 @@ impl Client {
         Ok(self.take_answer(&response, topics))
     }
 
-    /// Says that an answer contradicts the snapshot, so that whoever needs it next refreshes it first.
+    /// Says that an answer contradicts the snapshot, so that whoever needs it next refreshes it
+    /// first.
     pub fn mark_stale(&self) {
         self.inner.state.lock().stale = true;
     }
 
-    /// The snapshot if it has `topics`, is not marked stale and is younger than `metadata.max.age.ms`, otherwise a refreshed one.
+    /// The snapshot if it has `topics`, is not marked stale and is younger than
+    /// `metadata.max.age.ms`, otherwise a refreshed one.
     ///
     /// # Errors
     /// As [`refresh`](Self::refresh).
@@ -174,7 +178,8 @@ impl Client {
             })
     }
 
-    /// An open connection to a broker, made if there is none, after the reconnect backoff if the last attempt failed.
+    /// An open connection to a broker, made if there is none, after the reconnect backoff if the
+    /// last attempt failed.
     ///
     /// # Errors
     /// [`Error::UnknownBroker`] and what [`Connection::open`] fails with.
@@ -183,11 +188,16 @@ impl Client {
         let known = metadata.brokers.get(&broker);
         let address = &known.ok_or(Error::UnknownBroker { broker })?.address;
         let slot = self.slot(Node::Broker(broker), purpose);
-        slot.connection(&self.inner.config, address).await
+        let connection = slot.connection(&self.inner.config, address).await;
+        if connection.is_err() {
+            // It may be gone for good, and its partitions with another leader.
+            self.mark_stale();
+        }
+        connection
     }
 
-    /// A connection to any broker that answers: those already connected first, then the others, then the bootstrap
-    /// addresses anew (KIP-1102).
+    /// A connection to any broker that answers: those already connected first, then the others,
+    /// then the bootstrap addresses anew (KIP-1102).
     ///
     /// # Errors
     /// [`Error::NoBroker`].
@@ -279,11 +289,12 @@ impl Client {
         slot
     }
 
-    /// Everything that may answer, the likeliest first.
+    /// Everything that may answer, the likeliest first: connected brokers, others, bootstrap
+    /// addresses, and last whatever failed when it was last tried.
     fn nodes(&self) -> Vec<(Node, Address)> {
         let metadata = self.metadata();
         let known = metadata.brokers.iter();
-        let mut brokers: Vec<_> = known
+        let mut nodes: Vec<_> = known
             .map(|(id, broker)| (Node::Broker(*id), broker.address.clone()))
             .collect();
         let addresses = self.inner.config.bootstrap.iter();
@@ -291,14 +302,15 @@ impl Client {
             .map(|address| (Node::Bootstrap(address.clone()), address.clone()))
             .collect();
         let mut state = self.inner.state.lock();
-        state.random.shuffle(&mut brokers);
+        state.random.shuffle(&mut nodes);
         state.random.shuffle(&mut bootstrap);
-        brokers.sort_by_key(|(node, _)| {
+        nodes.extend(bootstrap);
+        nodes.sort_by_key(|(node, _)| {
             let slot = state.slots.get(&(node.clone(), Purpose::General));
-            slot.map_or(1, |slot| slot.rank())
+            let standing = slot.map_or(Standing::Untried, |slot| slot.standing());
+            (standing, matches!(node, Node::Bootstrap(_)))
         });
-        brokers.extend(bootstrap);
-        brokers
+        nodes
     }
 }
 
@@ -327,3 +339,6 @@ impl fmt::Debug for Client {
         write!(f, "Client({bootstrap:?})")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,12 @@
 //! One multiplexed connection to one broker.
 //!
-//! Requests are numbered, written in the order they were sent and may be many at a time; answers find their
-//! caller by number. A request that stays unanswered for its time ends the connection, as in Java's client, so
-//! that a dead peer costs seconds. A caller that is cancelled changes nothing for the others: its request is
-//! written to the end, its answer dropped.
+//! Requests are numbered, written in the order they were sent and may be many at a time; answers
+//! find their caller by number. A request that stays unanswered for its time ends the connection,
+//! as in Java's client, so that a dead peer costs seconds. A caller that is cancelled changes
+//! nothing for the others: its request is written to the end, its answer dropped.
 //!
-//! The broker serves one request of a connection at a time, so a long poll delays whatever is sent behind it:
-//! use another connection for that ([`Purpose`](crate::client::Purpose)).
+//! The broker serves one request of a connection at a time, so a long poll delays whatever is sent
+//! behind it: use another connection for that ([`Purpose`](crate::client::Purpose)).
 
 mod chunks;
 mod handshake;
@@ -148,7 +148,8 @@ impl Connection {
         since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Sends nothing more for `duration`, because the broker asked for it (KIP-219). Typed answers do so by themselves.
+    /// Sends nothing more for `duration`, because the broker asked for it (KIP-219). Typed answers
+    /// do so by themselves.
     pub fn mute(&self, duration: Duration) {
         tracing::debug!(peer = %self.peer(), ?duration, "throttled by the broker");
         self.shared.link.mute(Instant::now() + duration);
@@ -157,8 +158,8 @@ impl Connection {
     /// Sends a request and waits for its answer.
     ///
     /// # Errors
-    /// [`Error::UnsupportedApi`], [`Error::Disconnected`], [`Error::TimedOut`], [`Error::Malformed`]. Error codes inside
-    /// the answer are the caller's to look at.
+    /// [`Error::UnsupportedApi`], [`Error::Disconnected`], [`Error::TimedOut`],
+    /// [`Error::Malformed`]. Error codes inside the answer are the caller's to look at.
     pub async fn call<R>(&self, request: &R) -> Result<R::Response>
     where
         R: Request + Sync,
@@ -179,8 +180,8 @@ impl Connection {
         self.send(request, options).await?.response().await
     }
 
-    /// Queues a request for writing; waits only while too many are in flight or the broker throttles.
-    /// Requests are written in the order in which this returns.
+    /// Queues a request for writing; waits only while too many are in flight or the broker
+    /// throttles. Requests are written in the order in which this returns.
     ///
     /// # Errors
     /// [`Error::UnsupportedApi`], [`Error::Encode`], [`Error::Disconnected`].
@@ -197,7 +198,8 @@ impl Connection {
         self.send_raw(version, vec![body], options).await
     }
 
-    /// As [`send`](Self::send), for a body already encoded in `version`, whose slices are written without copying.
+    /// As [`send`](Self::send), for a body already encoded in `version`, whose slices are written
+    /// without copying.
     ///
     /// # Errors
     /// [`Error::Encode`] for a body above 2 GiB, [`Error::Disconnected`].
@@ -285,7 +287,8 @@ impl<R: Request> Reply<R> {
     /// Waits for the answer, decodes it and honours its throttle time.
     ///
     /// # Errors
-    /// [`Error::Disconnected`]; [`Error::TimedOut`] and [`Error::Malformed`], both of which end the connection.
+    /// [`Error::Disconnected`]; [`Error::TimedOut`] and [`Error::Malformed`], both of which end the
+    /// connection.
     pub async fn response(self) -> Result<R::Response>
     where
         R::Response: Throttle,
@@ -342,3 +345,6 @@ impl fmt::Debug for Connection {
         write!(f, "Connection({}, {state})", self.peer())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! What can go wrong between a client and a cluster, cut by what a caller can do about it.
 //!
-//! An [`Error`] carries what was attempted; [`Error::class`] repeats what the protocol says about it and decides
-//! nothing: whether to retry, pause or stop is the caller's verdict.
+//! An [`Error`] carries what was attempted; [`Error::class`] repeats what the protocol says about
+//! it and decides nothing: whether to retry, pause or stop is the caller's verdict.
 
 use std::fmt;
 use std::io;
@@ -171,8 +171,8 @@ pub enum Error {
 impl Error {
     /// What the protocol says about this failure.
     ///
-    /// Lost connections and unanswered requests are [`Class::RefreshMetadata`], as in Java's client, because the
-    /// broker may have died and its partitions moved.
+    /// Lost connections and unanswered requests are [`Class::RefreshMetadata`], as in Java's
+    /// client, because the broker may have died and its partitions moved.
     pub fn class(&self) -> Class {
         match self {
             Error::Connect { .. } | Error::Disconnected { .. } | Error::TimedOut { .. } => {
@@ -210,7 +210,8 @@ impl Error {
         )
     }
 
-    /// The error of a broker's `code`, or `Ok` for [`ErrorCode::NONE`]. `action` is only built when needed.
+    /// The error of a broker's `code`, or `Ok` for [`ErrorCode::NONE`]. `action` is only built when
+    /// needed.
     pub fn check(code: i16, message: Option<&str>, action: impl FnOnce() -> String) -> Result<()> {
         match ErrorCode(code) {
             ErrorCode::NONE => Ok(()),

@@ -1,4 +1,5 @@
-//! Every error code of the protocol (`org.apache.kafka.common.protocol.Errors`, Kafka 4.3) and its class.
+//! Every error code of the protocol (`org.apache.kafka.common.protocol.Errors`, Kafka 4.3) and its
+//! class.
 
 use std::fmt;
 
@@ -11,7 +12,10 @@ pub struct ErrorCode(pub i16);
 macro_rules! codes {
     ($($code:literal $name:ident $class:ident $text:literal;)*) => {
         impl ErrorCode {
-            $(#[doc = concat!("Code ", $code, ": ", $text, ".")] pub const $name: ErrorCode = ErrorCode($code);)*
+            $(
+                #[doc = concat!("Code ", $code, ": ", $text, ".")]
+                pub const $name: ErrorCode = ErrorCode($code);
+            )*
 
             /// All codes this client knows, in ascending order.
             pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$name,)*];
@@ -23,11 +27,11 @@ macro_rules! codes {
 
             /// The code in words.
             pub fn message(self) -> &'static str {
-                match self { $(ErrorCode::$name => $text,)* _ => "a code that this client does not know" }
+                match self { $(ErrorCode::$name => $text,)* _ => "a code this client does not know" }
             }
 
-            /// What the protocol asks a client to do about it. [`ErrorCode::NONE`] has no class of its own and
-            /// answers [`Class::Unexpected`], because asking is a mistake.
+            /// What the protocol asks a client to do about it. [`ErrorCode::NONE`] has no class of
+            /// its own and answers [`Class::Unexpected`], because asking is a mistake.
             pub fn class(self) -> Class {
                 match self { $(ErrorCode::$name => Class::$class,)* _ => Class::Unexpected }
             }
@@ -57,7 +61,7 @@ codes! {
     17 INVALID_TOPIC_EXCEPTION Refused "the topic's name is not allowed, or writing to it is not";
     18 RECORD_LIST_TOO_LARGE Refused "the batch is larger than segment.bytes";
     19 NOT_ENOUGH_REPLICAS Retriable "fewer replicas are in sync than min.insync.replicas";
-    20 NOT_ENOUGH_REPLICAS_AFTER_APPEND Retriable "appended, but to fewer in-sync replicas than required";
+    20 NOT_ENOUGH_REPLICAS_AFTER_APPEND Retriable "appended, but to too few in-sync replicas";
     21 INVALID_REQUIRED_ACKS Refused "acks has an invalid value";
     22 ILLEGAL_GENERATION Fenced "the group has moved on to another generation";
     23 INCONSISTENT_GROUP_PROTOCOL Refused "the member's protocols do not fit the group's";
@@ -75,12 +79,12 @@ codes! {
     35 UNSUPPORTED_VERSION Unsupported "the broker does not know the version of the API";
     36 TOPIC_ALREADY_EXISTS Refused "the topic exists";
     37 INVALID_PARTITIONS Refused "the number of partitions is invalid";
-    38 INVALID_REPLICATION_FACTOR Refused "the replication factor is invalid or larger than the cluster";
+    38 INVALID_REPLICATION_FACTOR Refused "the replication factor is not possible";
     39 INVALID_REPLICA_ASSIGNMENT Refused "the replica assignment is invalid";
     40 INVALID_CONFIG Refused "a configuration is invalid";
     41 NOT_CONTROLLER RefreshMetadata "the broker is not the controller";
     42 INVALID_REQUEST Refused "the broker finds the request malformed";
-    43 UNSUPPORTED_FOR_MESSAGE_FORMAT Unsupported "the topic's message format is too old for the request";
+    43 UNSUPPORTED_FOR_MESSAGE_FORMAT Unsupported "the topic's message format is too old";
     44 POLICY_VIOLATION Refused "the request violates a policy of the cluster";
     45 OUT_OF_ORDER_SEQUENCE_NUMBER Sequence "the sequence number does not continue the log's";
     46 DUPLICATE_SEQUENCE_NUMBER Sequence "the sequence number was used before";
@@ -90,7 +94,7 @@ codes! {
     50 INVALID_TRANSACTION_TIMEOUT Refused "the transaction timeout is above the broker's maximum";
     51 CONCURRENT_TRANSACTIONS Retriable "another step of the same transaction is under way";
     52 TRANSACTION_COORDINATOR_FENCED Fenced "a newer coordinator wrote markers for the producer";
-    53 TRANSACTIONAL_ID_AUTHORIZATION_FAILED Authorization "not authorized for the transactional id";
+    53 TRANSACTIONAL_ID_AUTHORIZATION_FAILED Authorization "not authorized for the id";
     54 SECURITY_DISABLED Unsupported "the cluster has no authorizer";
     55 OPERATION_NOT_ATTEMPTED Retriable "the broker gave up on the request before this part";
     56 KAFKA_STORAGE_ERROR RefreshMetadata "the broker's disk failed";
@@ -100,9 +104,9 @@ codes! {
     60 REASSIGNMENT_IN_PROGRESS Retriable "partitions are being reassigned";
     61 DELEGATION_TOKEN_AUTH_DISABLED Authentication "delegation tokens are disabled";
     62 DELEGATION_TOKEN_NOT_FOUND Authentication "the delegation token is unknown";
-    63 DELEGATION_TOKEN_OWNER_MISMATCH Authorization "the principal does not own the delegation token";
-    64 DELEGATION_TOKEN_REQUEST_NOT_ALLOWED Authorization "delegation tokens are not for this connection";
-    65 DELEGATION_TOKEN_AUTHORIZATION_FAILED Authorization "not authorized for the delegation token";
+    63 DELEGATION_TOKEN_OWNER_MISMATCH Authorization "the token has another owner";
+    64 DELEGATION_TOKEN_REQUEST_NOT_ALLOWED Authorization "not on this connection";
+    65 DELEGATION_TOKEN_AUTHORIZATION_FAILED Authorization "not authorized";
     66 DELEGATION_TOKEN_EXPIRED Authentication "the delegation token has expired";
     67 INVALID_PRINCIPAL_TYPE Refused "the type of principal is not supported";
     68 NON_EMPTY_GROUP Refused "the group has members";
@@ -111,8 +115,8 @@ codes! {
     71 INVALID_FETCH_SESSION_EPOCH ResetFetchSession "the fetch session is at another epoch";
     72 LISTENER_NOT_FOUND RefreshMetadata "the leader lacks the listener the request came through";
     73 TOPIC_DELETION_DISABLED Refused "topic deletion is disabled";
-    74 FENCED_LEADER_EPOCH RefreshMetadata "the leader epoch in the request is old";
-    75 UNKNOWN_LEADER_EPOCH RefreshMetadata "the leader epoch in the request is newer than the broker's";
+    74 FENCED_LEADER_EPOCH RefreshMetadata "the leader epoch is old";
+    75 UNKNOWN_LEADER_EPOCH RefreshMetadata "the leader epoch is newer than the broker's";
     76 UNSUPPORTED_COMPRESSION_TYPE Unsupported "the codec needs a newer version of the API";
     77 STALE_BROKER_EPOCH Unexpected "the broker's epoch changed";
     78 OFFSET_NOT_AVAILABLE Retriable "a new leader does not know the high watermark yet";
@@ -143,7 +147,7 @@ codes! {
     103 INCONSISTENT_TOPIC_ID RefreshMetadata "the log belongs to another topic id";
     104 INCONSISTENT_CLUSTER_ID Refused "the request names another cluster";
     105 TRANSACTIONAL_ID_NOT_FOUND Refused "the transactional id is unknown";
-    106 FETCH_SESSION_TOPIC_ID_ERROR ResetFetchSession "the fetch session mixes topics with and without ids";
+    106 FETCH_SESSION_TOPIC_ID_ERROR ResetFetchSession "the session mixes topics with and without ids";
     107 INELIGIBLE_REPLICA Unexpected "a replica may not join the in-sync set";
     108 NEW_LEADER_ELECTED Unexpected "the partition changed its leader meanwhile";
     109 OFFSET_MOVED_TO_TIERED_STORAGE Position "the offset is in tiered storage";
@@ -166,7 +170,7 @@ codes! {
     126 DUPLICATE_VOTER Unexpected "the voter exists";
     127 VOTER_NOT_FOUND Unexpected "the voter does not exist";
     128 INVALID_REGULAR_EXPRESSION Refused "the regular expression is invalid";
-    129 REBOOTSTRAP_REQUIRED RefreshMetadata "the client must start again from its bootstrap addresses";
+    129 REBOOTSTRAP_REQUIRED RefreshMetadata "start again from the bootstrap addresses";
     130 STREAMS_INVALID_TOPOLOGY Refused "the streams topology is invalid";
     131 STREAMS_INVALID_TOPOLOGY_EPOCH Refused "the streams topology epoch is invalid";
     132 STREAMS_TOPOLOGY_FENCED Fenced "the streams topology epoch is old";

@@ -1,12 +1,14 @@
-//! Incremental fetch sessions (KIP-227), one per source broker: a pure half that builds requests, a pure half that
-//! interprets answers, and a thin send between them.
+//! Incremental fetch sessions (KIP-227), one per source broker: a pure half that builds requests, a
+//! pure half that interprets answers, and a thin send between them.
 //!
-//! A session's first request names every partition, the following ones only what changed; ten thousand idle partitions
-//! cost one small request per poll. Records stay raw: what a partition got is a slice of the answer's frame.
+//! A session's first request names every partition, the following ones only what changed; ten
+//! thousand idle partitions cost one small request per poll. Records stay raw: what a partition got
+//! is a slice of the answer's frame.
 //!
-//! Invariants: (A) while `epoch` is positive, broker and session agree on all partitions but those in `changed` and
-//! `forgotten`. (B) `names` holds exactly the ids of topics with a partition in the session. (C) One request is under
-//! way at a time, and whatever leaves its fate unknown resets the session.
+//! Invariants: (A) while `epoch` is positive, broker and session agree on all partitions but those
+//! in `changed` and `forgotten`. (B) `names` holds exactly the ids of topics with a partition in
+//! the session. (C) One request is under way at a time, and whatever leaves its fate unknown resets
+//! the session.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -28,7 +30,8 @@ pub enum Isolation {
     /// All up to the high watermark, those of open and aborted transactions included.
     #[default]
     ReadUncommitted,
-    /// All up to the last stable offset; the answer lists the aborted transactions, whose records are the reader's to skip.
+    /// All up to the last stable offset; the answer lists the aborted transactions, whose records
+    /// are the reader's to skip.
     ReadCommitted,
 }
 
@@ -58,7 +61,8 @@ pub struct FetchOptions {
 }
 
 impl Default for FetchOptions {
-    /// Kafka's defaults. 1 MiB per partition was twice as fast as 8 MiB, at half the memory (fewer page faults).
+    /// Kafka's defaults. 1 MiB per partition was twice as fast as 8 MiB, at half the memory (fewer
+    /// page faults).
     fn default() -> Self {
         FetchOptions {
             max_wait: Duration::from_millis(500),
@@ -77,7 +81,8 @@ pub struct FetchPosition {
     pub topic_id: TopicId,
     /// The next offset to read.
     pub offset: i64,
-    /// The leader epoch of the metadata that led here, so that a deposed leader refuses (KIP-320); -1 for unknown.
+    /// The leader epoch of the metadata that led here, so that a deposed leader refuses (KIP-320);
+    /// -1 for unknown.
     pub leader_epoch: i32,
     /// Bytes at most, `None` for the session's default.
     pub max_bytes: Option<i32>,
@@ -107,19 +112,23 @@ pub struct FetchedPartition {
     pub last_stable_offset: i64,
     /// The first offset there is; -1 if unknown.
     pub log_start_offset: i64,
-    /// Transactions that were aborted, among the records below; only with [`Isolation::ReadCommitted`].
+    /// Transactions that were aborted, among the records below; only with
+    /// [`Isolation::ReadCommitted`].
     pub aborted: Vec<AbortedTransaction>,
-    /// A replica nearer to `client.rack`, to be asked from now on (KIP-392); the records are then empty.
+    /// A replica nearer to `client.rack`, to be asked from now on (KIP-392); the records are then
+    /// empty.
     pub preferred_read_replica: Option<i32>,
     /// The leader and its epoch, if the asked broker isn't it (KIP-951).
     pub current_leader: Option<(i32, i32)>,
     /// Where the log parts from the last fetched epoch (KIP-595): that epoch and its end offset.
     pub diverging: Option<(i32, i64)>,
-    /// Whole batches as they lie in the log, the last one possibly cut. A slice of the answer's frame.
+    /// Whole batches as they lie in the log, the last one possibly cut. A slice of the answer's
+    /// frame.
     pub records: Bytes,
 }
 
-/// The records of this producer from this offset to the producer's next control record were aborted.
+/// The records of this producer from this offset to the producer's next control record were
+/// aborted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AbortedTransaction {
     /// The producer.
@@ -246,7 +255,8 @@ impl FetchSession {
         }
     }
 
-    /// The next request, asking for `max_bytes` at most (a first batch larger than that comes nevertheless, KIP-74).
+    /// The next request, asking for `max_bytes` at most (a first batch larger than that comes
+    /// nevertheless, KIP-74).
     pub fn build(&mut self, version: i16, max_bytes: i32) -> FetchRequest {
         if version != self.version {
             self.version = version;
@@ -296,7 +306,8 @@ impl FetchSession {
     /// What an answer means. Partitions that left the session meanwhile are dropped.
     ///
     /// # Errors
-    /// [`Error::Broker`] if the answer as a whole failed; with [`ResetFetchSession`](crate::error::Class::ResetFetchSession) the session has been reset,
+    /// [`Error::Broker`] if the answer as a whole failed; with
+    /// [`ResetFetchSession`](crate::error::Class::ResetFetchSession) the session has been reset,
     /// and the same partitions can be asked for again at once.
     pub fn interpret(&mut self, response: FetchResponse) -> Result<Fetched> {
         let code = ErrorCode(response.error_code);
@@ -343,13 +354,14 @@ impl FetchSession {
         Ok(fetched)
     }
 
-    /// Sends the next request and interprets the answer. `share` is the memory the answer's records will hold; ask
-    /// for no more `max_bytes` than it has.
+    /// Sends the next request and interprets the answer. `share` is the memory the answer's records
+    /// will hold; ask for no more `max_bytes` than it has.
     ///
     /// Not cancel-safe: call [`reset`](Self::reset) after dropping it.
     ///
     /// # Errors
-    /// Those of [`Connection::call`] and [`interpret`](Self::interpret); the session has then been reset.
+    /// Those of [`Connection::call`] and [`interpret`](Self::interpret); the session has then been
+    /// reset.
     pub async fn fetch(
         &mut self,
         connection: &Connection,
@@ -407,8 +419,9 @@ impl FetchSession {
         topics.into_values().collect()
     }
 
-    /// Brokers fill an answer in the order of the request. In a session they move what was served to the end; without
-    /// one the order is ours to turn, or the first partitions would starve the last.
+    /// Brokers fill an answer in the order of the request. In a session they move what was served
+    /// to the end; without one the order is ours to turn, or the first partitions would starve the
+    /// last.
     fn rotate(&self, topics: &mut [FetchTopic]) {
         if !topics.is_empty() {
             let turn = self.requests % topics.len();

@@ -1,11 +1,12 @@
 //! One bound for the memory that fetched records occupy, and the buffers they are read into.
 //!
-//! A fetch reserves a [`Share`] before it is sent. The answer's frame is read into a pooled buffer that owns the
-//! share; dropping the last slice of the frame returns both. So backpressure needs no bookkeeping by whoever
-//! holds records: memory is free again when nobody looks at it.
+//! A fetch reserves a [`Share`] before it is sent. The answer's frame is read into a pooled buffer
+//! that owns the share; dropping the last slice of the frame returns both. So backpressure needs no
+//! bookkeeping by whoever holds records: memory is free again when nobody looks at it.
 //!
-//! Invariants: (A) `used` is the sum of all live shares. (B) Waiters are served in the order they came, so that a
-//! large reservation is not starved by small ones. (C) Idle buffers together stay below a quarter of the limit.
+//! Invariants: (A) `used` is the sum of all live shares. (B) Waiters are served in the order they
+//! came, so that a large reservation is not starved by small ones. (C) Idle buffers together stay
+//! below a quarter of the limit.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -56,7 +57,8 @@ impl MemoryBudget {
         self.inner.limit
     }
 
-    /// Bytes that are spoken for; above the limit by what single batches larger than their reservation took.
+    /// Bytes that are spoken for; above the limit by what single batches larger than their
+    /// reservation took.
     pub fn used(&self) -> usize {
         self.inner.state.lock().used
     }
@@ -97,7 +99,8 @@ impl MemoryBudget {
         Some(self.share(bytes))
     }
 
-    /// Takes `bytes` without asking; the budget may be exceeded and recovers before it grants again.
+    /// Takes `bytes` without asking; the budget may be exceeded and recovers before it grants
+    /// again.
     pub fn take(&self, bytes: usize) -> Share {
         self.inner.state.lock().used += bytes;
         self.share(bytes)

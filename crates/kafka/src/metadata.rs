@@ -1,7 +1,9 @@
-//! What a cluster looks like: an immutable snapshot, and the pure rule that merges an answer into it.
+//! What a cluster looks like: an immutable snapshot, and the pure rule that merges an answer into
+//! it.
 //!
-//! Brokers learn of changes at different times, so an answer may be older than what is known. A partition's leader
-//! epoch only grows (KIP-320): of a topic with the same id, a partition with a lower epoch than the known one is not taken.
+//! Brokers learn of changes at different times, so an answer may be older than what is known. A
+//! partition's leader epoch only grows (KIP-320): of a topic with the same id, a partition with a
+//! lower epoch than the known one is not taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

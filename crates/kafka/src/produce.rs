@@ -1,7 +1,8 @@
-//! Produce requests written by hand, so that batches go from the frame they were fetched in to the socket without a copy.
+//! Produce requests written by hand, so that batches go from the frame they were fetched in to the
+//! socket without a copy.
 //!
-//! A request is a list of slices: framing and a batch's 61 header bytes, then its body, and so on. The broker takes one
-//! batch per partition and request; many partitions share one.
+//! A request is a list of slices: framing and a batch's 61 header bytes, then its body, and so on.
+//! The broker takes one batch per partition and request; many partitions share one.
 
 use std::time::Duration;
 
@@ -56,7 +57,8 @@ pub struct Produced {
     pub partition: TopicPartition,
     /// [`ErrorCode::NONE`], or why the batch was not appended.
     pub error: ErrorCode,
-    /// The offset of the batch's first record; -1 with an error. A recognised duplicate gets the offset it has.
+    /// The offset of the batch's first record; -1 with an error. A recognised duplicate gets the
+    /// offset it has.
     pub base_offset: i64,
     /// When the broker appended it, in ms, if the topic stamps that; -1 otherwise.
     pub log_append_time: i64,
@@ -84,7 +86,8 @@ const VERSION_FLEXIBLE: i16 = 9;
 /// Bodies up to this size are copied into the framing: cheaper than a slice of their own.
 const INLINE_BYTES_MAX: usize = 1 << 10;
 
-/// Queues a request; see [`Connection::send_raw`]. Requests on one connection are written in the order of the calls.
+/// Queues a request; see [`Connection::send_raw`]. Requests on one connection are written in the
+/// order of the calls.
 ///
 /// # Errors
 /// As [`Connection::send_raw`].
@@ -187,7 +190,8 @@ pub fn interpret(
     produced
 }
 
-/// A request's body while it is written: framing grows in one buffer, and each body that is not inlined ends a slice of it.
+/// A request's body while it is written: framing grows in one buffer, and each body that is not
+/// inlined ends a slice of it.
 struct Body {
     flexible: bool,
     framing: BytesMut,

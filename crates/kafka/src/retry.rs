@@ -1,7 +1,8 @@
 //! The one loop that tries again.
 //!
-//! It decides nothing: a verdict function says for each error whether to go on. It waits a jittered, growing time between
-//! attempts, logs early failures at INFO and persistent ones at WARN, and ends at once when its token is cancelled.
+//! It decides nothing: a verdict function says for each error whether to go on. It waits a
+//! jittered, growing time between attempts, logs early failures at INFO and persistent ones at
+//! WARN, and ends at once when its token is cancelled.
 
 use std::future::Future;
 use std::time::Duration;
@@ -20,8 +21,8 @@ pub enum Verdict {
     GiveUp,
 }
 
-/// Pauses that double from `first` to `max`, each cut by up to a fifth at random (as Java's `ExponentialBackoff`
-/// spreads them), so that many clients do not come back in step.
+/// Pauses that double from `first` to `max`, each cut by up to a fifth at random (as Java's
+/// `ExponentialBackoff` spreads them), so that many clients do not come back in step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     /// The pause after the first failure.
@@ -69,8 +70,9 @@ impl Retry {
         }
     }
 
-    /// Runs `attempt` until it succeeds, the verdict is to give up, or the token is cancelled. An attempt under way is
-    /// dropped when that happens. `action` names for the log what is being done (`read the offsets topic`).
+    /// Runs `attempt` until it succeeds, the verdict is to give up, or the token is cancelled. An
+    /// attempt under way is dropped when that happens. `action` names for the log what is being
+    /// done (`read the offsets topic`).
     ///
     /// # Errors
     /// The error that was given up on, or [`Error::Cancelled`].
@@ -122,7 +124,8 @@ fn log_failure(action: &str, error: &Error, failures: u32, pause: Duration) {
     }
 }
 
-/// The verdict for reads and for changes that may be repeated: go on while [`Error::is_retriable`] says so.
+/// The verdict for reads and for changes that may be repeated: go on while [`Error::is_retriable`]
+/// says so.
 pub fn while_retriable(error: &Error) -> Verdict {
     if error.is_retriable() {
         Verdict::Retry
@@ -130,3 +133,6 @@ pub fn while_retriable(error: &Error) -> Verdict {
         Verdict::GiveUp
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,9 @@
 //! Small topics as logs that are read whole, such as those that Connect keeps its state in.
 //!
-//! Keys go to partitions as Java's default partitioner puts them, so that a key written by Java and then by us is in one
-//! partition, where the later record replaces the earlier. Appends are not idempotent: after a lost answer a record is
-//! written again, which a reader that keeps the last value for each key does not notice.
+//! Keys go to partitions as Java's default partitioner puts them, so that a key written by Java and
+//! then by us is in one partition, where the later record replaces the earlier. Appends are not
+//! idempotent: after a lost answer a record is written again, which a reader that keeps the last
+//! value for each key does not notice.
 
 mod aborted;
 mod partitioner;
@@ -39,8 +40,8 @@ pub struct LogRecord {
     pub value: Option<Bytes>,
 }
 
-/// Reads all committed records of all partitions, up to where each log ended when this began. Order holds within a
-/// partition. A topic that does not exist is [`Error::UnknownTopic`].
+/// Reads all committed records of all partitions, up to where each log ended when this began. Order
+/// holds within a partition. A topic that does not exist is [`Error::UnknownTopic`].
 ///
 /// # Errors
 /// What `verdict` gives up on. A record that cannot be read is [`Error::Records`].
@@ -56,7 +57,8 @@ pub async fn read_to_end(
         .await
 }
 
-/// Appends records with this time, in ms since 1970, and waits until all in-sync replicas have them.
+/// Appends records with this time, in ms since 1970, and waits until all in-sync replicas have
+/// them.
 ///
 /// # Errors
 /// What `verdict` gives up on; records of other partitions may have been appended then.
@@ -79,7 +81,8 @@ pub async fn append(
 
 /// Bytes asked for at once.
 const FETCH_BYTES_MAX: i32 = 16 << 20;
-/// So many answers without a record, though the end is not reached, mean that there is nothing more to read.
+/// So many answers without a record, though the end is not reached, mean that there is nothing more
+/// to read.
 const EMPTY_ANSWERS_AT_END: u32 = 3;
 /// The lane of appends, apart from those of the data.
 const LANE: u32 = u32::MAX;
@@ -184,7 +187,8 @@ async fn read_from(
                 session.set(&answer.partition, reading.position());
             }
         }
-        // Compaction may have removed everything below an end that it left in place. A throttled answer is empty too.
+        // Compaction may have removed everything below an end that it left in place. A throttled
+        // answer is empty too.
         empty_answers = if progressed { 0 } else { empty_answers + 1 };
         if empty_answers == EMPTY_ANSWERS_AT_END {
             return Ok(());

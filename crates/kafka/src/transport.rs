@@ -1,4 +1,5 @@
-//! How bytes reach a broker: a trait with TCP behind it, so that TLS and in-memory networks fit without the rest noticing.
+//! How bytes reach a broker: a trait with TCP behind it, so that TLS and in-memory networks fit
+//! without the rest noticing.
 
 use std::fmt;
 use std::future::Future;

@@ -1,7 +1,8 @@
 //! The only module that knows the codec crate: its message types, and the frames they travel in.
 //!
-//! Everybody else names messages as `wire::FetchRequest` and so on, so that a new release of the codec, or
-//! another one, is a change of this file. Record batches never pass through the codec: to it they are opaque bytes.
+//! Everybody else names messages as `wire::FetchRequest` and so on, so that a new release of the
+//! codec, or another one, is a change of this file. Record batches never pass through the codec: to
+//! it they are opaque bytes.
 
 use std::fmt;
 
@@ -57,14 +58,16 @@ macro_rules! throttled {
 }
 
 throttled! {
-    ApiVersionsResponse CreatePartitionsResponse CreateTopicsResponse DeleteRecordsResponse DeleteTopicsResponse
-    DescribeClusterResponse DescribeConfigsResponse DescribeProducersResponse FetchResponse FindCoordinatorResponse
-    IncrementalAlterConfigsResponse InitProducerIdResponse ListOffsetsResponse MetadataResponse
-    OffsetForLeaderEpochResponse ProduceResponse
-    AddOffsetsToTxnResponse AddPartitionsToTxnResponse AlterConfigsResponse ConsumerGroupDescribeResponse
-    CreateAclsResponse DeleteAclsResponse DeleteGroupsResponse DescribeAclsResponse DescribeGroupsResponse
-    EndTxnResponse HeartbeatResponse JoinGroupResponse LeaveGroupResponse ListGroupsResponse OffsetCommitResponse
-    OffsetDeleteResponse OffsetFetchResponse SyncGroupResponse TxnOffsetCommitResponse
+    AddOffsetsToTxnResponse AddPartitionsToTxnResponse AlterConfigsResponse ApiVersionsResponse
+    ConsumerGroupDescribeResponse CreateAclsResponse CreatePartitionsResponse
+    CreateTopicsResponse DeleteAclsResponse DeleteGroupsResponse DeleteRecordsResponse
+    DeleteTopicsResponse DescribeAclsResponse DescribeClusterResponse DescribeConfigsResponse
+    DescribeGroupsResponse DescribeProducersResponse EndTxnResponse FetchResponse
+    FindCoordinatorResponse HeartbeatResponse IncrementalAlterConfigsResponse
+    InitProducerIdResponse JoinGroupResponse LeaveGroupResponse ListGroupsResponse
+    ListOffsetsResponse MetadataResponse OffsetCommitResponse OffsetDeleteResponse
+    OffsetFetchResponse OffsetForLeaderEpochResponse ProduceResponse SyncGroupResponse
+    TxnOffsetCommitResponse
 }
 
 /// Text for a message field.
@@ -89,8 +92,9 @@ pub fn topic_id(id: Uuid) -> TopicId {
 
 /// Bytes before a request's body: length (filled in by [`finish_frame`]) and header.
 ///
-/// The header is written by hand, because it is the same few bytes for each request: API key, version,
-/// correlation id, client id, and in flexible versions (KIP-482) an empty list of tagged fields.
+/// The header is written by hand, because it is the same few bytes for each request: API key,
+/// version, correlation id, client id, and in flexible versions (KIP-482) an empty list of tagged
+/// fields.
 pub(crate) fn begin_frame(
     api: Api,
     version: i16,
@@ -132,7 +136,8 @@ pub(crate) fn encode_body<R: Request>(request: &R, version: i16) -> Result<Bytes
     Ok(body.freeze())
 }
 
-/// The response of a request of type `R` sent in `version`. `frame` starts behind the correlation id.
+/// The response of a request of type `R` sent in `version`. `frame` starts behind the correlation
+/// id.
 ///
 /// Decoding from [`Bytes`] is zero-copy: record fields are slices of `frame`.
 pub(crate) fn decode_response<R: Request>(

@@ -17,7 +17,8 @@ pub struct ClusterDescription {
     pub brokers: usize,
 }
 
-/// Asks a broker what its cluster is. (Metadata says it on every version; the DescribeCluster API only since 2.8.)
+/// Asks a broker what its cluster is. (Metadata says it on every version; the DescribeCluster API
+/// only since 2.8.)
 ///
 /// # Errors
 /// [`Error::NoBroker`](crate::error::Error::NoBroker).

@@ -215,7 +215,8 @@ fn by_broker<T>(
 async fn connection(client: &Client, broker: Option<i32>) -> Result<Connection> {
     match broker {
         Some(broker) => client.connection(broker, Purpose::General).await,
-        // Changes of topics go to the controller on clusters before KRaft; there any broker forwards them.
+        // Changes of topics go to the controller on clusters before KRaft; there any broker
+        // forwards them.
         None => client.controller().await,
     }
 }

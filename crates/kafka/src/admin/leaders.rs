@@ -22,7 +22,8 @@ pub(super) struct Asked<I> {
 /// What one broker answered.
 pub(super) type Answered<V> = Vec<(TopicPartition, Result<V>)>;
 
-/// Groups `items` by leader, lets `ask` send one request to each, and gathers a result for every partition.
+/// Groups `items` by leader, lets `ask` send one request to each, and gathers a result for every
+/// partition.
 pub(super) async fn ask_leaders<I, V, F, A>(
     client: &Client,
     items: impl IntoIterator<Item = (TopicPartition, I)>,

@@ -31,8 +31,8 @@ pub enum OffsetQuery {
 pub enum View {
     /// A consumer: the log ends at the high watermark, or at the last stable offset.
     Consumer(Isolation),
-    /// The leader's own log end, replicated or not: what a sequence number continues. (Replica id -2, which Java calls
-    /// the debugging consumer.)
+    /// The leader's own log end, replicated or not: what a sequence number continues. (Replica id
+    /// -2, which Java calls the debugging consumer.)
     Leader,
 }
 
@@ -136,8 +136,8 @@ pub struct EpochEnd {
     pub end_offset: i64,
 }
 
-/// Asks for each partition where an epoch ended, which shows whether a log was cut below a position (KIP-320).
-/// Brokers before 2.0 don't know the version we speak.
+/// Asks for each partition where an epoch ended, which shows whether a log was cut below a position
+/// (KIP-320). Brokers before 2.0 don't know the version we speak.
 pub async fn end_offsets_for_epochs(
     client: &Client,
     epochs: impl IntoIterator<Item = (TopicPartition, i32)>,

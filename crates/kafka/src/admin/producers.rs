@@ -16,7 +16,8 @@ pub struct ProducerState {
     pub producer_id: i64,
     /// Its epoch.
     pub producer_epoch: i32,
-    /// The sequence of its last record; -1 if only a transaction marker is remembered, after which 0 follows.
+    /// The sequence of its last record; -1 if only a transaction marker is remembered, after which
+    /// 0 follows.
     pub last_sequence: i32,
     /// The time of its last record in ms; -1 for none.
     pub last_timestamp: i64,
@@ -26,8 +27,8 @@ pub struct ProducerState {
     pub transaction_start: Option<i64>,
 }
 
-/// Asks the leaders what their logs remember of producers (KIP-664). Brokers before 2.8 don't know this:
-/// [`Error::UnsupportedApi`].
+/// Asks the leaders what their logs remember of producers (KIP-664). Brokers before 2.8 don't know
+/// this: [`Error::UnsupportedApi`].
 pub async fn describe_producers(
     client: &Client,
     partitions: impl IntoIterator<Item = TopicPartition>,

@@ -32,7 +32,8 @@ pub struct CreatedTopic {
     pub id: TopicId,
 }
 
-/// Makes topics. One that exists is [`ErrorCode::TOPIC_ALREADY_EXISTS`](crate::error::ErrorCode::TOPIC_ALREADY_EXISTS).
+/// Makes topics. One that exists is
+/// [`ErrorCode::TOPIC_ALREADY_EXISTS`](crate::error::ErrorCode::TOPIC_ALREADY_EXISTS).
 ///
 /// # Errors
 /// Those of reaching the controller; each topic has its own besides.

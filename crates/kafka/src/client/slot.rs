@@ -19,6 +19,17 @@ pub(super) struct Slot {
     state: Mutex<State>,
 }
 
+/// How likely a node is to answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Standing {
+    /// It did lately.
+    Connected,
+    /// Nothing speaks against it.
+    Untried,
+    /// The last attempt to connect failed.
+    Failed,
+}
+
 struct State {
     connection: Option<Connection>,
     failures: u32,
@@ -41,7 +52,8 @@ impl Slot {
         }
     }
 
-    /// The open connection, or a new one. Whoever waited while an attempt failed gets its error, not an attempt of his own.
+    /// The open connection, or a new one. Whoever waited while an attempt failed gets its error,
+    /// not an attempt of his own.
     pub(super) async fn connection(
         &self,
         config: &ClientConfig,
@@ -72,21 +84,18 @@ impl Slot {
         opened
     }
 
-    /// How likely this is to answer: 0 connected, 1 unknown, 2 failed last time.
-    pub(super) fn rank(&self) -> u8 {
+    pub(super) fn standing(&self) -> Standing {
         let state = self.state.lock();
-        let connected = state
-            .connection
-            .as_ref()
-            .is_some_and(|connection| !connection.is_closed());
-        match (connected, state.failures) {
-            (true, _) => 0,
-            (false, 0) => 1,
-            (false, _) => 2,
+        let open = |connection: &Connection| !connection.is_closed();
+        match (state.connection.as_ref().is_some_and(open), state.failures) {
+            (true, _) => Standing::Connected,
+            (false, 0) => Standing::Untried,
+            (false, _) => Standing::Failed,
         }
     }
 
-    /// The connection if it is open, not long idle (the broker may just be closing it) and leads to `address` still.
+    /// The connection if it is open, not long idle (the broker may just be closing it) and leads to
+    /// `address` still.
     fn open(&self, config: &ClientConfig, address: &Address) -> Option<Connection> {
         let mut state = self.state.lock();
         let usable = state.connection.as_ref().is_some_and(|connection| {

@@ -76,8 +76,9 @@ impl BrokerVersions {
 
 /// Connects and asks for the broker's versions.
 ///
-/// A broker that does not know our version of the question answers in version 0 with error 35, and since 2.4 says
-/// which it knows (KIP-511). Some peers hang up instead; they are asked once more, in version 0.
+/// A broker that does not know our version of the question answers in version 0 with error 35, and
+/// since 2.4 says which it knows (KIP-511). Some peers hang up instead; they are asked once more,
+/// in version 0.
 pub(super) async fn open(config: &ClientConfig, peer: &Address) -> Result<Connection> {
     let connection = Connection::connect(config, peer).await?;
     let newest = <ApiVersionsRequest as Message>::VERSIONS.max;

@@ -6,9 +6,10 @@
 //! Reply <---------------- frame ----------- reader task <--- socket
 //! ```
 //!
-//! Invariants: (A) a pending entry is registered before its request is written, so an answer always finds it or
-//! the connection is broken. (B) `ended` is set before any pending entry is dropped because of it, so whoever
-//! finds its sender gone can say why. (C) Once ended, nothing is registered any more.
+//! Invariants: (A) a pending entry is registered before its request is written, so an answer always
+//! finds it or the connection is broken. (B) `ended` is set before any pending entry is dropped
+//! because of it, so whoever finds its sender gone can say why. (C) Once ended, nothing is
+//! registered any more.
 
 use std::collections::VecDeque;
 use std::io;
@@ -70,7 +71,8 @@ impl Link {
         Ok(())
     }
 
-    /// Ends the connection: the first cause stays, and everything that waits for an answer learns of it.
+    /// Ends the connection: the first cause stays, and everything that waits for an answer learns
+    /// of it.
     pub(super) fn end(&self, cause: io::Error) {
         let orphans = {
             let mut state = self.state.lock();
@@ -101,7 +103,8 @@ impl Link {
     }
 
     pub(super) fn muted_until(&self) -> Option<Instant> {
-        self.state.lock().muted_until
+        let until = self.state.lock().muted_until?;
+        (until > Instant::now()).then_some(until)
     }
 
     /// Brokers answer in order, so the front is the usual hit; others are found too.
@@ -185,8 +188,8 @@ where
     let correlation_id = head.get_i32();
     let body = usize::try_from(length)
         .ok()
+        .filter(|length| *length <= frame_bytes_max)
         .and_then(|length| length.checked_sub(4))
-        .filter(|body| *body <= frame_bytes_max)
         .ok_or_else(|| invalid(format!("an answer claims {length} bytes")))?;
     let mut pending = link.answered(correlation_id).ok_or_else(|| {
         invalid(format!(

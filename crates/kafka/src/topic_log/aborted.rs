@@ -23,7 +23,8 @@ impl AbortedSet {
         }
     }
 
-    /// Whether nobody may see the batch: it is a control batch, or was aborted. Must see all batches in order.
+    /// Whether nobody may see the batch: it is a control batch, or was aborted. Must see all
+    /// batches in order.
     pub(super) fn on_batch(&mut self, batch: &RawBatch) -> Result<bool, BatchError> {
         while let Some(next) = self
             .ahead

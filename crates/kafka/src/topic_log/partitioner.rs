@@ -1,4 +1,5 @@
-//! Which partition a key goes to (`BuiltInPartitioner.partitionForKey`): a 32-bit MurmurHash2 of its bytes.
+//! Which partition a key goes to (`BuiltInPartitioner.partitionForKey`): a 32-bit MurmurHash2 of
+//! its bytes.
 
 /// The partition, of `partitions` many, that Java's producer puts `key` into; 0 if there are none.
 pub fn partition_of_key(key: &[u8], partitions: usize) -> i32 {
