@@ -1,4 +1,5 @@
-# Test binaries named real_* start real Kafka and Java MirrorMaker 2; all others are in memory and fast.
+# Test binaries named real_*, and tests named real_kafka_* in others, start real Kafka and Java MirrorMaker 2;
+# all others are in memory and fast.
 # The first run fetches Kafka's jars with Maven; afterwards no network is needed.
 .PHONY: demo test check bench format lint test-fast test-real
 .SILENT:
@@ -24,12 +25,13 @@ lint:
 
 test-fast:
 	echo "== tests in memory"
-	cargo test --quiet --workspace $(FAST)
+	cargo test --quiet --workspace $(FAST) -- --skip real_kafka_
 	cargo test --quiet --workspace --doc
 
 test-real:
 	echo "== tests on real Kafka"
 	cargo test --quiet --workspace $(REAL)
+	cargo test --quiet --workspace --test '[!r]*' real_kafka_
 
 bench: ## side by side with Java MirrorMaker 2 and a bare relay; BENCH="--help" shows the options
 	cargo build --release --quiet --package twinlog --package testkit --bins

@@ -7,7 +7,9 @@
 //!   Admin (topics, offsets)    eventually (wait)      ports, scratch     where it lives
 //! ```
 //!
-//! Everything blocks and works from any thread, with or without a runtime: a test that is async
+//! [`InMemory`] joins twinlog's client to mini-kafka without sockets.
+//!
+//! Everything else blocks and works from any thread, with or without a runtime: a test that is async
 //! itself runs on the multi-thread flavour. What a test starts ends with its value, and with the
 //! test process however that ends. Nothing is skipped: where Kafka can't be had, starting it is an
 //! error that says what to do.
@@ -15,6 +17,7 @@
 mod admin;
 mod cluster_pair;
 mod eventually;
+mod in_memory;
 mod jars;
 mod java_tools;
 mod mirror_maker;
@@ -29,6 +32,7 @@ mod twinlog_process;
 pub use admin::{Admin, TopicSpec};
 pub use cluster_pair::{ClusterPair, shared_pair};
 pub use eventually::{GiveUp, eventually, eventually_async};
+pub use in_memory::InMemory;
 pub use jars::{Jars, KafkaVersion};
 pub use java_tools::{Comparison, Corpus, Load, LoadSpec};
 pub use mirror_maker::JavaMirrorMaker;
