@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use twinlog_core::ids::{Topic, TopicPartition};
 
 use self::aborted::AbortedSet;
@@ -22,7 +23,7 @@ use crate::client::{Client, Purpose};
 use crate::error::{Error, ErrorCode, Result};
 use crate::fetch::{FetchOptions, FetchPosition, FetchSession, FetchedPartition, Isolation};
 use crate::metadata::{Leader, Topics};
-use crate::produce::{self, ProduceItem, ProduceOptions};
+use crate::produce::{self, ProduceItem, ProduceOptions, ProduceReply};
 use crate::retry::{Retry, Verdict};
 
 /// A record of a topic that was read whole.
@@ -39,6 +40,9 @@ pub struct LogRecord {
     /// The value; `None` deletes the key.
     pub value: Option<Bytes>,
 }
+
+/// A key and its value; `None` deletes the key.
+pub type KeyValue = (Bytes, Option<Bytes>);
 
 /// Reads all committed records of all partitions, up to where each log ended when this began. Order
 /// holds within a partition. A topic that does not exist is [`Error::UnknownTopic`].
@@ -65,16 +69,16 @@ pub async fn read_to_end(
 pub async fn append(
     client: &Client,
     topic: &Topic,
-    records: &[(Bytes, Option<Bytes>)],
+    records: &[KeyValue],
     timestamp: i64,
     retry: &mut Retry,
     verdict: impl Fn(&Error) -> Verdict,
 ) -> Result<()> {
     let action = format!("append to topic {topic}");
-    let mut left: Vec<_> = records.to_vec();
-    while !left.is_empty() {
+    let left = Mutex::new(records.to_vec());
+    while !left.lock().is_empty() {
         let attempt = || append_once(client, topic, &left, timestamp);
-        left = retry.run(&action, &verdict, attempt).await?;
+        retry.run(&action, &verdict, attempt).await?;
     }
     Ok(())
 }
@@ -86,8 +90,8 @@ const FETCH_BYTES_MAX: i32 = 16 << 20;
 const EMPTY_ANSWERS_AT_END: u32 = 3;
 /// The lane of appends, apart from those of the data.
 const LANE: u32 = u32::MAX;
-/// `max.request.size` of Java's producer: larger requests are cut.
-const APPEND_BYTES_MAX: usize = 1 << 20;
+/// Batches stay well below `max.message.bytes`, whose lowest default was 1,000,012 (Kafka 1.1).
+const APPEND_BYTES_MAX: usize = 512 << 10;
 
 /// A partition on its way to its end.
 struct Reading {
@@ -254,76 +258,94 @@ fn take(
     Ok(reading.position > before)
 }
 
-/// Sends one batch to each partition; what did not fit into it is left for the next round.
+/// Sends one batch to each partition, and takes out of `left` what was appended, also if another
+/// partition failed.
 async fn append_once(
     client: &Client,
     topic: &Topic,
-    records: &[(Bytes, Option<Bytes>)],
+    left: &Mutex<Vec<KeyValue>>,
     timestamp: i64,
-) -> Result<Vec<(Bytes, Option<Bytes>)>> {
+) -> Result<()> {
     let topics = Topics::Named([topic.clone()].into());
     let metadata = client.current(&topics).await?;
     let known = metadata.topic(topic).ok_or_else(|| Error::UnknownTopic {
         topic: topic.clone(),
     })?;
-    let (batches, left) = partitioned(records, known.partitions.len(), timestamp);
-    let mut replies = Vec::new();
+    let partitions = known.partitions.len();
+    let batches = first_batches(&left.lock(), partitions);
+    let mut sent = Vec::new();
+    let mut outcome = Ok(());
     for (number, batch) in batches {
         let partition = TopicPartition::new(topic.clone(), number);
-        let leader = client.leader(&partition).await?;
-        let item = produce_item(&partition, leader, &batch)?;
-        let connection = client
-            .connection(leader.broker, Purpose::Produce(LANE))
-            .await?;
-        let options = ProduceOptions::default();
-        replies.push(produce::send(&connection, &options, vec![item]).await?);
-    }
-    for reply in replies {
-        for produced in reply.results().await? {
-            if produced.error != ErrorCode::NONE {
-                client.mark_stale();
-            }
-            Error::check(produced.error.0, produced.message.as_deref(), || {
-                format!("append to {}", produced.partition)
-            })?;
+        match send_batch(client, &partition, &batch, timestamp).await {
+            Ok(reply) => sent.push((batch.len(), reply)),
+            Err(error) => outcome = Err(error),
         }
     }
-    Ok(left)
+    for (count, reply) in sent {
+        match appended(client, reply).await {
+            Ok(number) => forget(&mut left.lock(), partitions, number, count),
+            Err(error) => outcome = Err(error),
+        }
+    }
+    outcome
 }
 
-/// The records of the next batch for each partition, and those that exceed it.
-#[expect(
-    clippy::type_complexity,
-    reason = "two plain collections, named by the doc"
-)]
-fn partitioned(
-    records: &[(Bytes, Option<Bytes>)],
-    partitions: usize,
+async fn send_batch(
+    client: &Client,
+    partition: &TopicPartition,
+    batch: &[KeyValue],
     timestamp: i64,
-) -> (BTreeMap<i32, Vec<Record>>, Vec<(Bytes, Option<Bytes>)>) {
-    let mut batches: BTreeMap<i32, (usize, Vec<Record>)> = BTreeMap::new();
-    let mut left = Vec::new();
+) -> Result<ProduceReply> {
+    let leader = client.leader(partition).await?;
+    let item = produce_item(partition, leader, batch, timestamp)?;
+    let purpose = Purpose::Produce(LANE);
+    let connection = client.connection(leader.broker, purpose).await?;
+    produce::send(&connection, &ProduceOptions::default(), vec![item]).await
+}
+
+/// The partition that was appended to.
+async fn appended(client: &Client, reply: ProduceReply) -> Result<i32> {
+    let results = reply.results().await?;
+    let produced = results.first().ok_or_else(|| Error::Unanswered {
+        item: "an appended batch".to_owned(),
+    })?;
+    if produced.error != ErrorCode::NONE {
+        client.mark_stale();
+    }
+    Error::check(produced.error.0, produced.message.as_deref(), || {
+        format!("append to {}", produced.partition)
+    })?;
+    Ok(produced.partition.partition)
+}
+
+/// Takes the first `count` records of a partition out.
+fn forget(records: &mut Vec<KeyValue>, partitions: usize, number: i32, mut count: usize) {
+    records.retain(|(key, _)| {
+        let appended = count > 0 && partition_of_key(key, partitions) == number;
+        count -= usize::from(appended);
+        !appended
+    });
+}
+
+/// For each partition its first records, as many as a batch may hold.
+fn first_batches(records: &[KeyValue], partitions: usize) -> BTreeMap<i32, Vec<KeyValue>> {
+    let mut batches: BTreeMap<i32, (usize, Vec<KeyValue>)> = BTreeMap::new();
     for (key, value) in records {
         let size = key.len() + value.as_ref().map_or(0, Bytes::len) + RECORD_OVERHEAD_BYTES;
         let (bytes, batch) = batches
             .entry(partition_of_key(key, partitions))
             .or_default();
-        if !batch.is_empty() && *bytes + size > APPEND_BYTES_MAX {
-            left.push((key.clone(), value.clone()));
-            continue;
-        }
         *bytes += size;
-        batch.push(Record {
-            timestamp,
-            key: Some(key.clone()),
-            value: value.clone(),
-            ..Record::default()
-        });
+        // Once a batch is full, no later record of its partition may overtake.
+        if batch.is_empty() || *bytes <= APPEND_BYTES_MAX {
+            batch.push((key.clone(), value.clone()));
+        }
     }
-    let batches = batches
-        .into_iter()
-        .map(|(number, (_, batch))| (number, batch));
-    (batches.collect(), left)
+    let batches = batches.into_iter();
+    batches
+        .map(|(number, (_, batch))| (number, batch))
+        .collect()
 }
 
 /// More than a record's lengths and deltas take.
@@ -332,14 +354,22 @@ const RECORD_OVERHEAD_BYTES: usize = 32;
 fn produce_item(
     partition: &TopicPartition,
     leader: Leader,
-    records: &[Record],
+    records: &[KeyValue],
+    timestamp: i64,
 ) -> Result<ProduceItem> {
+    let records = records.iter().map(|(key, value)| Record {
+        timestamp,
+        key: Some(key.clone()),
+        value: value.clone(),
+        ..Record::default()
+    });
+    let records: Vec<_> = records.collect();
     let unwritable = |detail: String| Error::Records {
         partition: partition.clone(),
         offset: 0,
         detail,
     };
-    let batch = batch::encode(records, Compression::None)
+    let batch = batch::encode(&records, Compression::None)
         .map_err(|error| unwritable(error.to_string()))?
         .ok_or_else(|| unwritable("there is nothing to append".to_owned()))?;
     let header = batch.bytes().first_chunk().copied();

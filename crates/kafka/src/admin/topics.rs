@@ -152,9 +152,11 @@ pub async fn delete_topics(
     Ok(noted(client, results.collect()))
 }
 
-/// How long the controller may take: what the client itself would wait.
+/// How long the broker may take: less than the client waits, so that its answer comes before the
+/// client gives up on the connection.
 pub(super) fn timeout_ms(client: &Client) -> i32 {
-    i32::try_from(client.config().request_timeout.as_millis()).unwrap_or(i32::MAX)
+    let patience = client.config().request_timeout * 2 / 3;
+    i32::try_from(patience.as_millis()).unwrap_or(i32::MAX)
 }
 
 /// Passes results on, and remembers if they show that the controller moved.

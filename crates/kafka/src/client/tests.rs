@@ -4,9 +4,16 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use tokio::join;
+use tokio_util::sync::CancellationToken;
+use twinlog_core::ids::Topic;
 
 use super::*;
+use crate::admin::{OffsetQuery, View, list_offsets};
+use crate::fetch::{FetchOptions, FetchSession};
+use crate::produce::{self, ProduceOptions};
+use crate::retry::{Backoff, Retry, while_retriable};
 use crate::testing::{Peer, Scripted, scripted};
+use crate::topic_log::{append, read_to_end};
 use crate::wire;
 use crate::wire::MetadataRequest;
 use crate::wire::metadata_response::{
@@ -295,4 +302,34 @@ async fn a_stale_snapshot_is_refreshed_before_it_is_used() {
     };
 
     assert_eq!(leaders, (1, 2));
+}
+
+/// The engine runs its tasks on several threads; this stops compiling where a future can't move.
+#[test]
+fn futures_may_move_between_threads() {
+    fn moves<T: Send>(future: T) {
+        drop(future);
+    }
+    let (client, _) = client(&["one:1"]);
+    let topic = Topic::from("t");
+    let partition = TopicPartition::new("t", 0);
+    let queries = [(partition.clone(), OffsetQuery::Latest)];
+    let mut retry = Retry::new(Backoff::default(), CancellationToken::new(), 1);
+    let mut session = FetchSession::new(FetchOptions::default());
+
+    moves(client.refresh(&Topics::All));
+    moves(client.leader(&partition));
+    moves(client.connection(1, Purpose::General));
+    moves(list_offsets(&client, queries, View::Leader));
+    moves(read_to_end(&client, &topic, &mut retry, while_retriable));
+    moves(append(&client, &topic, &[], 0, &mut retry, while_retriable));
+    moves(async {
+        let connection = client.any_connection().await?;
+        let request = MetadataRequest::default();
+        connection.call(&request).await?;
+        session.fetch(&connection, 1, None).await?;
+        let options = ProduceOptions::default();
+        let reply = produce::send(&connection, &options, Vec::new()).await?;
+        reply.results().await
+    });
 }

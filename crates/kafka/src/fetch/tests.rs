@@ -1,6 +1,9 @@
 //! The two halves of a session, driven against each other as a broker would.
 
-use kafka_protocol::messages::fetch_response::{FetchableTopicResponse, LeaderIdAndEpoch};
+use bytes::Bytes;
+use kafka_protocol::messages::fetch_response::{
+    FetchableTopicResponse, LeaderIdAndEpoch, PartitionData,
+};
 
 use super::*;
 use crate::error::Class;
