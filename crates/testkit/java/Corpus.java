@@ -22,7 +22,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 /**
  * Produces every kind of record and log that a mirror must carry over unchanged, to topics named
  * {@code <prefix><kind>}. Prints {@code topic <name>} for each that is to be compared record by record, and
- * {@code compacted <name>} for the one whose records the cleaner removes.
+ * {@code compacted <name>} for the one whose records the cleaner removes. {@code --round 0} makes the topics, the
+ * rounds after it add to them.
  */
 final class Corpus {
     private static final long NOW = 1_700_000_000_000L;
@@ -31,6 +32,7 @@ final class Corpus {
     private final String bootstrap;
     private final String prefix;
     private final int size;
+    private final long round;
     private final Random random = new Random(42);
     private final List<KafkaProducer<byte[], byte[]>> producers = new ArrayList<>();
     private final AtomicReference<Exception> refused = new AtomicReference<>();
@@ -39,10 +41,11 @@ final class Corpus {
         bootstrap = options.text("bootstrap");
         prefix = options.text("prefix", "");
         size = (int) options.number("size");
+        round = options.number("round");
     }
 
     public static void main(String[] arguments) throws Exception {
-        Corpus corpus = new Corpus(new Options(arguments, "bootstrap", "prefix", "size"));
+        Corpus corpus = new Corpus(new Options(arguments, "bootstrap", "prefix", "size", "round"));
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", corpus.bootstrap))) {
             for (String codec : List.of("none", "gzip", "snappy", "lz4", "zstd")) {
                 corpus.shapes(corpus.create(admin, "codec-" + codec, 3, Map.of()), 3, codec);
@@ -55,7 +58,11 @@ final class Corpus {
             corpus.create(admin, "empty", 2, Map.of());
             corpus.big(corpus.create(admin, "big", 2, Map.of("max.message.bytes", MIB_4)));
             corpus.nearlyTooBig(corpus.create(admin, "nearly-too-big", 1, Map.of()));
-            corpus.transactions(corpus.create(admin, "transactions", 3, Map.of()));
+            String transactions = corpus.create(admin, "transactions", 3, Map.of());
+            corpus.transactions(transactions);
+            corpus.transactions(corpus.create(admin, "marker-last", 3, Map.of()));
+            // Something after the last marker, as a log in use has; the other topic ends with it.
+            corpus.plain(transactions);
             corpus.compacted(admin);
         } finally {
             corpus.producers.forEach(KafkaProducer::close);
@@ -71,8 +78,10 @@ final class Corpus {
         Map<String, String> all = new HashMap<>(configs);
         // Records here are years old.
         all.putIfAbsent("retention.ms", "-1");
-        admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1).configs(all))).all().get();
-        waitForLeaders(admin, topic, partitions);
+        if (round == 0) {
+            admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1).configs(all))).all().get();
+            waitForLeaders(admin, topic, partitions);
+        }
         System.out.println((configs.containsKey("cleanup.policy") ? "compacted " : "topic ") + topic);
         return topic;
     }
@@ -231,9 +240,12 @@ final class Corpus {
         plain.flush();
         late.flush();
         late.abortTransaction();
-        // Something after the last marker, as a log in use has.
-        send(plain, topic, 0);
-        plain.flush();
+    }
+
+    private void plain(String topic) throws ExecutionException, InterruptedException {
+        var producer = producer("none", Map.of());
+        send(producer, topic, 0);
+        producer.flush();
     }
 
     private void send(KafkaProducer<byte[], byte[]> producer, String topic, int i) {
@@ -246,29 +258,32 @@ final class Corpus {
     private void compacted(Admin admin) throws Exception {
         String topic = create(admin, "compacted", 2, Map.of("cleanup.policy", "compact",
             "segment.ms", "1000", "min.cleanable.dirty.ratio", "0.01", "min.compaction.lag.ms", "0"));
+        long before = count(topic);
+        // The time of the segments that are there, and on from it: only that rolls them.
+        long start = NOW + round * 100_000L;
         var producer = producer("lz4", Map.of());
         int keys = Math.max(10, size / 4);
-        for (int round = 0; round < 6; round++) {
+        for (int pass = 0; pass < 6; pass++) {
             for (int i = 0; i < keys; i++) {
                 // A third of the keys is written once and stays, so that batches keep some of their records.
-                String key = i % 3 == 0 ? "once-" + round + "-" + i : "often-" + i;
-                byte[] value = round == 5 && i % 10 == 1 ? null : noise(100);
+                String key = i % 3 == 0 ? "once-" + pass + "-" + i : "often-" + i;
+                byte[] value = pass == 5 && i % 10 == 1 ? null : noise(100);
                 // Time moves on by the record: that rolls the segment, and only closed ones are cleaned.
-                long time = NOW + round * 10_000L + i;
+                long time = start + pass * 10_000L + i;
                 producer.send(new ProducerRecord<>(topic, i % 2, time, key.getBytes(), value, headers(i)), this::check);
             }
             producer.flush();
         }
-        long written = 6L * keys + 2;
+        long written = before + 6L * keys + 2;
         for (int partition = 0; partition < 2; partition++) {
-            producer.send(new ProducerRecord<>(topic, partition, NOW + 90_000, "roll".getBytes(), noise(10)), this::check);
+            producer.send(new ProducerRecord<>(topic, partition, start + 90_000, "roll".getBytes(), noise(10)), this::check);
         }
         producer.flush();
         long left = waitForHoles(topic, written);
         System.out.println("cleaner left " + left + " of " + written + " records");
         for (int i = 0; i < 20; i++) {
             byte[] key = ("tail-" + i).getBytes();
-            producer.send(new ProducerRecord<>(topic, i % 2, NOW + 90_001 + i, key, noise(50)), this::check);
+            producer.send(new ProducerRecord<>(topic, i % 2, start + 90_001 + i, key, noise(50)), this::check);
         }
         producer.flush();
     }

@@ -2,6 +2,7 @@
 //!
 //! One connection per call and one fixed version per request, which all brokers from 1.1 to 4.3 speak.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -11,12 +12,13 @@ use bytes::{Bytes, BytesMut};
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{
     BrokerId, CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest,
-    ListOffsetsRequest, MetadataRequest, MetadataResponse, RequestHeader, ResponseHeader,
-    TopicName,
+    DescribeConfigsRequest, ListOffsetsRequest, MetadataRequest, MetadataResponse, RequestHeader,
+    ResponseHeader, TopicName,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes};
 
@@ -26,6 +28,9 @@ const TIMEOUT_MS: i32 = 30_000;
 const METADATA: i16 = 4;
 const LATEST: i64 = -1;
 const EARLIEST: i64 = -2;
+/// Of DescribeConfigs: what is asked about, and where a value comes from.
+const RESOURCE_TOPIC: i8 = 2;
+const SOURCE_TOPIC: i8 = 1;
 
 /// A topic to be made.
 #[derive(Debug, Clone)]
@@ -150,6 +155,32 @@ impl Admin {
         let mut names: Vec<_> = names.map(|name| name.to_string()).collect();
         names.sort();
         Ok(names)
+    }
+
+    /// The settings made on the topic itself, by name.
+    ///
+    /// # Errors
+    /// When the topic doesn't exist or no broker answers.
+    pub fn topic_settings(&self, topic: &str) -> Result<BTreeMap<String, String>> {
+        let resource = DescribeConfigsResource::default()
+            .with_resource_type(RESOURCE_TOPIC)
+            .with_resource_name(text(topic))
+            .with_configuration_keys(None);
+        let request = DescribeConfigsRequest::default().with_resources(vec![resource]);
+        let response = call(&self.controller()?, &request, 1)?;
+        let mut settings = BTreeMap::new();
+        for answer in &response.results {
+            check(answer.error_code).with_context(|| format!("settings of {topic}"))?;
+            let own = answer
+                .configs
+                .iter()
+                .filter(|config| config.config_source == SOURCE_TOPIC);
+            settings.extend(own.map(|config| {
+                let value = config.value.as_deref().unwrap_or_default();
+                (config.name.to_string(), value.to_owned())
+            }));
+        }
+        Ok(settings)
     }
 
     /// The id of each broker that is up.

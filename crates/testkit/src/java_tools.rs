@@ -18,13 +18,14 @@ const LAST_RECORDS: Duration = Duration::from_secs(120);
 
 /// One run of a tool; its output is its log.
 #[derive(Debug)]
-struct Tool {
+pub(crate) struct Tool {
     process: ManagedProcess,
     _scratch: ScratchDir,
 }
 
 impl Tool {
-    fn start(class: &str, options: &[(&str, String)]) -> Result<Self> {
+    /// Starts the program of this name in `java/`.
+    pub(crate) fn start(class: &str, options: &[(&str, String)]) -> Result<Self> {
         let jars = Jars::resolve(KafkaVersion::V4_3_1)?;
         let class_path = format!("{}:{}", compiled_tools(&jars)?.display(), jars.class_path());
         let scratch = ScratchDir::new(class)?;
@@ -44,7 +45,7 @@ impl Tool {
     }
 
     /// Waits for a good end and returns the output.
-    fn finish(mut self, within: Duration) -> Result<String> {
+    pub(crate) fn finish(mut self, within: Duration) -> Result<String> {
         let status = self.process.wait(within)?;
         ensure!(status.success(), "{status}\n{}", self.process.log_tail());
         Ok(self.process.log())
@@ -58,6 +59,9 @@ pub struct Corpus {
     pub topics: Vec<String>,
     /// Topics whose records are removed by the cleaners of both sides meanwhile.
     pub compacted: Vec<String>,
+    bootstrap: String,
+    prefix: String,
+    rounds: u32,
 }
 
 impl Corpus {
@@ -67,26 +71,39 @@ impl Corpus {
     /// # Errors
     /// When a topic exists already, or a record can't be produced.
     pub fn produce(bootstrap: &str, prefix: &str, size: usize) -> Result<Self> {
-        tracing::info!(prefix, size, "producing the corpus");
-        let options = [
-            ("bootstrap", bootstrap.to_owned()),
-            ("prefix", prefix.to_owned()),
-            ("size", size.to_string()),
-        ];
-        let output = Tool::start("Corpus", &options)?.finish(CORPUS)?;
+        let mut corpus = Self {
+            bootstrap: bootstrap.to_owned(),
+            prefix: prefix.to_owned(),
+            ..Self::default()
+        };
+        let output = corpus.produce_round(size)?;
         let named = |word: &str| {
-            output
-                .lines()
-                .filter_map(|line| line.strip_prefix(word))
-                .map(str::to_owned)
-                .collect()
+            let named = output.lines().filter_map(|line| line.strip_prefix(word));
+            named.map(str::to_owned).collect()
         };
-        let corpus = Self {
-            topics: named("topic "),
-            compacted: named("compacted "),
-        };
-        tracing::info!(topics = corpus.topics.len(), "the corpus is complete");
+        corpus.topics = named("topic ");
+        corpus.compacted = named("compacted ");
         Ok(corpus)
+    }
+
+    /// Adds as much again of every kind to the same topics.
+    ///
+    /// # Errors
+    /// When a record can't be produced.
+    pub fn produce_more(&mut self, size: usize) -> Result<()> {
+        self.produce_round(size).map(drop)
+    }
+
+    fn produce_round(&mut self, size: usize) -> Result<String> {
+        tracing::info!(prefix = self.prefix, size, "producing the corpus");
+        let options = [
+            ("bootstrap", self.bootstrap.clone()),
+            ("prefix", self.prefix.clone()),
+            ("size", size.to_string()),
+            ("round", self.rounds.to_string()),
+        ];
+        self.rounds += 1;
+        Tool::start("Corpus", &options)?.finish(CORPUS)
     }
 }
 
@@ -220,6 +237,11 @@ pub struct LoadSpec {
     /// Timestamp of the first record, in milliseconds; each has one more than the last. `None` is the
     /// producer's clock.
     pub first_time: Option<u64>,
+    /// Partitions below this one get nothing.
+    pub first_partition: u32,
+    /// So many records are a transaction; every third is first aborted and then sent again. `None` is no
+    /// transactions.
+    pub transaction: Option<u32>,
 }
 
 impl LoadSpec {
@@ -233,6 +255,8 @@ impl LoadSpec {
             codec: "none".to_owned(),
             records: None,
             first_time: None,
+            first_partition: 0,
+            transaction: None,
         }
     }
 }
@@ -259,6 +283,11 @@ impl Load {
         ];
         options.extend(spec.records.map(|records| ("records", records.to_string())));
         options.extend(spec.first_time.map(|time| ("first-time", time.to_string())));
+        options.push(("first-partition", spec.first_partition.to_string()));
+        let transaction = spec
+            .transaction
+            .map(|size| ("transaction", size.to_string()));
+        options.extend(transaction);
         let mut tool = Tool::start("Load", &options)?;
         let input = tool.process.take_stdin();
         let admin = Admin::new(&spec.bootstrap);

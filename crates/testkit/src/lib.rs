@@ -27,6 +27,7 @@ mod quick_start;
 mod real_kafka;
 mod scratch;
 mod server_properties;
+mod topic_dump;
 mod twinlog_process;
 
 pub use admin::{Admin, TopicSpec};
@@ -39,4 +40,5 @@ pub use mirror_maker::JavaMirrorMaker;
 pub use process::{ManagedProcess, Signal};
 pub use real_kafka::{RealKafka, RealKafkaBuilder};
 pub use scratch::ScratchDir;
+pub use topic_dump::{DumpedRecord, dump_topic};
 pub use twinlog_process::TwinlogProcess;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use testkit::{
-    ClusterPair, Comparison, Corpus, JavaMirrorMaker, Load, LoadSpec, TopicSpec, shared_pair,
+    ClusterPair, Comparison, Corpus, JavaMirrorMaker, Load, LoadSpec, TopicSpec, dump_topic,
+    shared_pair,
 };
 
 const SOON: Duration = Duration::from_secs(2);
@@ -18,7 +19,7 @@ fn java_mirror_maker_carries_the_whole_corpus_over() -> Result<()> {
     let pair = shared_pair()?;
     let (source, target) = (pair.source.bootstrap(), pair.target.bootstrap());
     let corpus = Corpus::produce(&source, "corpus.", 60)?;
-    assert_eq!((corpus.topics.len(), corpus.compacted.len()), (12, 1));
+    assert_eq!((corpus.topics.len(), corpus.compacted.len()), (13, 1));
 
     let mirror = JavaMirrorMaker::start(&format!(
         "clusters = us, eu\n\
@@ -38,7 +39,7 @@ fn java_mirror_maker_carries_the_whole_corpus_over() -> Result<()> {
     ))?;
 
     let report = compare(pair).renamed("us.").corpus(&corpus).run()?;
-    assert_eq!(report.matches(" partitions equal").count(), 13, "{report}");
+    assert_eq!(report.matches(" partitions equal").count(), 14, "{report}");
     mirror.stop()
 }
 
@@ -96,5 +97,36 @@ fn a_load_runs_until_told_to_stop() -> Result<()> {
         .map(u64::try_from)
         .collect::<Result<_, _>>()?;
     assert_eq!(acknowledged, ends);
+    Ok(())
+}
+
+#[test]
+fn a_load_of_transactions_is_in_sequence_for_those_who_read_committed_records() -> Result<()> {
+    let pair = shared_pair()?;
+    let source = pair.source.bootstrap();
+    pair.source
+        .admin()
+        .create_topic(&TopicSpec::new("transactional", 3))?;
+    let spec = LoadSpec {
+        records: Some(100),
+        transaction: Some(10),
+        first_partition: 1,
+        ..LoadSpec::new(&source, "transactional")
+    };
+
+    let acknowledged = Load::start(&spec)?.finish(Duration::from_secs(60))?;
+
+    assert_eq!(acknowledged, [0, 50, 50]);
+    let with_itself = Comparison::new(&source, &source).numbered("transactional");
+    with_itself.clone().target_read_committed().run()?;
+    // Aborted records are in the log.
+    assert!(with_itself.within(SOON).run().is_err());
+    let values: Vec<_> = dump_topic(&source, "transactional")?
+        .into_iter()
+        .filter(|record| record.partition == 1)
+        .map(|record| (record.key, record.value.map(|value| value[..8].to_vec())))
+        .collect();
+    let numbers = (0..50_u64).map(|number| (None, Some(number.to_be_bytes().to_vec())));
+    assert!(values.into_iter().eq(numbers));
     Ok(())
 }
