@@ -22,7 +22,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 pub use self::handshake::BrokerVersions;
 use self::link::{Link, Pending};
@@ -180,8 +180,8 @@ impl Connection {
         self.send(request, options).await?.response().await
     }
 
-    /// Queues a request for writing; waits only while too many are in flight or the broker
-    /// throttles. Requests are written in the order in which this returns.
+    /// Queues a request for writing. Waits only while too many are in flight; otherwise it is done
+    /// when first polled, and requests are written in the order of their first polls.
     ///
     /// # Errors
     /// [`Error::UnsupportedApi`], [`Error::Encode`], [`Error::Disconnected`].
@@ -211,10 +211,11 @@ impl Connection {
     ) -> Result<Reply<R>> {
         let api = Api::of::<R>();
         let shared = &self.shared;
-        if let Some(until) = shared.link.muted_until() {
-            sleep_until(until).await;
-        }
-        let permit = shared.in_flight.clone().acquire_owned().await;
+        // With room there is no waiting point in here, so that requests keep the order of the calls.
+        let permit = match shared.in_flight.clone().try_acquire_owned() {
+            Ok(permit) => Ok(permit),
+            Err(_) => shared.in_flight.clone().acquire_owned().await,
+        };
         let permit = permit.map_err(|_| self.lost(api, io::ErrorKind::NotConnected.into()))?;
         let correlation_id = shared.next_correlation_id.fetch_add(1, Ordering::Relaxed);
         let frame = self.frame::<R>(version, correlation_id, body)?;
@@ -230,10 +231,11 @@ impl Connection {
         let queued = shared.outgoing.try_send(frame);
         queued.map_err(|_| self.lost(api, io::ErrorKind::BrokenPipe.into()))?;
         let after = options.timeout.unwrap_or(shared.request_timeout);
+        let written_from = shared.link.muted_until().unwrap_or_else(Instant::now);
         Ok(Reply {
             connection: self.clone(),
             version,
-            deadline: Instant::now() + after,
+            deadline: written_from + after,
             after,
             answer: receiver,
             request: PhantomData,

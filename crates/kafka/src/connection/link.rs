@@ -19,7 +19,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::chunks::Chunks;
@@ -136,6 +136,9 @@ pub(super) async fn write_requests<W>(
 {
     let link = EndOnDrop(link);
     while let Some(request) = outgoing.recv().await {
+        if let Some(until) = link.0.muted_until() {
+            sleep_until(until).await;
+        }
         let mut chunks = Chunks::from(request);
         while let Ok(next) = outgoing.try_recv() {
             chunks.extend(next);

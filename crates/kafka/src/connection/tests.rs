@@ -287,6 +287,31 @@ async fn a_throttled_client_is_silent_for_as_long_as_it_was_asked_to_be() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn requests_queued_while_throttled_keep_their_order() {
+    let (connection, mut peer) = open(|_| ()).await;
+    connection.mute(Duration::from_secs(3));
+    let names = ["a", "b", "c", "d"];
+    let mut replies = Vec::new();
+    for name in names {
+        let question = question(name);
+        let reply = connection.send(&question, CallOptions::default()).await;
+        replies.push(reply.unwrap());
+    }
+
+    let mut order = Vec::new();
+    for _ in names {
+        order.push(
+            answer_to(&peer.receive().await)
+                .cluster_id
+                .unwrap()
+                .to_string(),
+        );
+    }
+
+    assert_eq!(order, names);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_fetched_frame_holds_its_share_of_the_budget_until_its_records_are_dropped() {
     let (connection, mut peer) = open(|_| ()).await;
     let budget = MemoryBudget::new(10 << 20);
