@@ -116,7 +116,8 @@ pub(super) fn check(resolver: &Resolver, built: &[Built], problems: &mut Problem
     }
     shared_groups(resolver, &flows, problems);
     circles(&flows, problems);
-    if !flows.is_empty()
+    if !problems.has_errors()
+        && !flows.is_empty()
         && flows
             .iter()
             .all(|flow| flow.role == FlowRole::HeartbeatsOnly)

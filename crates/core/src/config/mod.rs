@@ -12,6 +12,8 @@
 //! [`check`] does it all. It reads no files and asks no cluster.
 
 mod build;
+#[cfg(test)]
+mod derived;
 pub mod flow;
 mod flows;
 pub mod keys;

@@ -236,7 +236,7 @@ fn copy_to_clients(cluster: &mut Layer, name: &str, value: &Value) {
     }
 }
 
-fn set_default(layer: &mut Layer, key: &str, text: &str) {
+pub(super) fn set_default(layer: &mut Layer, key: &str, text: &str) {
     layer.entry(key.into()).or_insert_with(|| Value {
         text: text.into(),
         origin: Origin::Default,

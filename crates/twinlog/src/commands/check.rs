@@ -37,12 +37,16 @@ pub fn execute(options: &CheckOptions) -> Result<(), Failure> {
         .collect();
     let mut out = io::stdout().lock();
     let style = Style::of(&out);
-    if options.json {
+    let written = if options.json {
         write_json(&mut out, &files, options.explain)
     } else {
         write_text(&mut out, &files, options.explain, style)
+    };
+    match written {
+        // Whoever reads has seen enough, as `head` does; the exit code still tells the outcome.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        other => other.context("write the report")?,
     }
-    .context("write the report")?;
 
     let failed: Vec<_> = files
         .iter()
