@@ -1,6 +1,21 @@
-//! Regular expressions as Java understands them.
+//! Regular expressions as Java understands them, on an engine of ours.
+//!
+//! Filters hold patterns that were written for `java.util.regex`. [`translate`] reads that dialect
+//! and writes the same language in the one of `fancy-regex`, which hands everything without
+//! look-around, back-references and possessive parts to the linear `regex`. What can't be said there
+//! is refused by name: a pattern never quietly means something else.
+//!
+//! Differences that remain, none of them in names of topics: `\b` goes by ASCII words, as since
+//! JDK 19; the tables of Unicode may be of another version than the JVM's.
+
+mod class;
+mod property;
+mod translate;
 
 use std::fmt;
+
+/// How often a pattern that needs backtracking may go back for one name.
+const BACKTRACK_LIMIT: usize = 1_000_000;
 
 /// A list of Java regular expressions that a whole name must match, as MirrorMaker's filters use them.
 #[derive(Clone)]
@@ -11,7 +26,7 @@ pub struct JavaPattern {
 
 /// A name for which the pattern came to no answer within its limit of steps.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("match {name:?} against {pattern}: more than {limit} steps")]
+#[error("match {name:?} against {pattern}: more than {limit} steps back")]
 pub struct MatchError {
     /// The pattern, as joined from its list.
     pub pattern: String,
@@ -32,20 +47,29 @@ pub struct PatternError {
 }
 
 impl JavaPattern {
-    /// Joins `elements` with `|`, as MirrorMaker does, and compiles the result. No elements: matches nothing.
+    /// Joins `elements` with `|`, as MirrorMaker does, and compiles the result. No elements: matches
+    /// nothing.
+    ///
+    /// Nothing is put around an element: an inline flag works on in the later ones, and `\1` counts
+    /// the groups of all.
     pub fn of_list<S: AsRef<str>>(elements: &[S]) -> Result<Self, PatternError> {
+        if elements.is_empty() {
+            return Ok(Self::nothing());
+        }
         let parts: Vec<&str> = elements.iter().map(AsRef::as_ref).collect();
         let text = parts.join("|");
-        let engine = if parts.is_empty() {
-            None
-        } else {
-            let whole = format!(r"\A(?:{text})\z");
-            Some(fancy_regex::Regex::new(&whole).map_err(|e| PatternError {
-                reason: e.to_string(),
+        let translated = translate::translate(&text)?;
+        let engine = fancy_regex::RegexBuilder::new(&format!(r"\A(?:{translated})\z"))
+            .backtrack_limit(BACKTRACK_LIMIT)
+            .build()
+            .map_err(|error| PatternError {
+                reason: format!("not supported: {}", engine_error(&error)),
                 position: None,
-            })?)
-        };
-        Ok(JavaPattern { text, engine })
+            })?;
+        Ok(JavaPattern {
+            text,
+            engine: Some(engine),
+        })
     }
 
     /// The pattern of an empty list, which no name matches.
@@ -64,13 +88,22 @@ impl JavaPattern {
         engine.is_match(name).map_err(|_| MatchError {
             pattern: self.text.clone(),
             name: name.to_owned(),
-            limit: 1_000_000,
+            limit: BACKTRACK_LIMIT,
         })
     }
 
     /// The pattern as joined from its list.
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+}
+
+/// The engine's positions are those of the translation and would mislead.
+fn engine_error(error: &fancy_regex::Error) -> String {
+    match error {
+        fancy_regex::Error::CompileError(error) => error.to_string(),
+        fancy_regex::Error::ParseError(_, error) => error.to_string(),
+        other => other.to_string(),
     }
 }
 
@@ -83,5 +116,58 @@ impl fmt::Debug for JavaPattern {
 impl PartialEq for JavaPattern {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text && self.engine.is_some() == other.engine.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn no_elements_match_nothing_and_an_empty_one_the_empty_name() {
+        let nothing = JavaPattern::of_list::<&str>(&[]).unwrap();
+        let empty = JavaPattern::of_list(&[""]).unwrap();
+
+        assert_eq!(nothing.matches(""), Ok(false));
+        assert_eq!(empty.matches(""), Ok(true));
+        assert_eq!(empty.matches("a"), Ok(false));
+    }
+
+    #[test]
+    fn a_match_that_takes_too_long_is_an_error_and_not_a_no() {
+        let pattern = JavaPattern::of_list(&[r"(?:(a+)\1?)+b"]).unwrap();
+
+        let error = pattern.matches(&"a".repeat(60)).unwrap_err();
+
+        assert_eq!(error.limit, BACKTRACK_LIMIT);
+    }
+
+    #[test]
+    fn an_inline_flag_works_on_in_later_elements() {
+        let pattern = JavaPattern::of_list(&["a", "(?i)b", "c"]).unwrap();
+
+        let matching: Vec<_> = ["a", "A", "b", "B", "c", "C"]
+            .into_iter()
+            .filter(|n| pattern.matches(n).unwrap())
+            .collect();
+        assert_eq!(matching, ["a", "b", "B", "c", "C"]);
+    }
+
+    #[test]
+    fn an_error_says_what_and_where() {
+        let error = JavaPattern::of_list(&["a", r"b\y"]).unwrap_err();
+
+        assert_eq!(error.position, Some(4));
+        assert_eq!(error.reason, r"`\y` is no escape");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in r"[ab()\[\]{}|?*+\\^$.&:=!<>,\-0-9QEpPLdwsbBkixnuc]{0,30}", name in "[ab.]{0,5}") {
+            if let Ok(pattern) = JavaPattern::of_list(&[text]) {
+                let _ = pattern.matches(&name);
+            }
+        }
     }
 }
