@@ -4,6 +4,9 @@
 .PHONY: demo test check bench format lint test-fast test-real
 .SILENT:
 
+# Failures of tests speak for themselves.
+export RUST_BACKTRACE = 0
+
 FAST = --lib --bins --test '[!r]*'
 REAL = --test 'r*'
 

@@ -208,7 +208,8 @@ impl Admin {
     /// The high watermark of each partition, by partition number.
     ///
     /// # Errors
-    /// When the topic doesn't exist or a leader doesn't answer.
+    /// When the topic doesn't exist or a leader doesn't answer, or, for a moment after a restart, doesn't
+    /// know yet that it leads: that is a case for [`eventually`](crate::eventually).
     pub fn end_offsets(&self, topic: &str) -> Result<Vec<i64>> {
         self.offsets(topic, LATEST)
     }

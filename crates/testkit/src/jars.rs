@@ -42,6 +42,11 @@ impl KafkaVersion {
         }
     }
 
+    /// Whether its brokers need ZooKeeper.
+    pub fn uses_zookeeper(self) -> bool {
+        matches!(self, Self::V2_8_2 | Self::V1_1_1)
+    }
+
     fn pom(self) -> &'static str {
         match self {
             Self::V4_3_1 => include_str!("../kafka/4.3.1/pom.xml"),

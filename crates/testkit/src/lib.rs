@@ -1,7 +1,7 @@
 //! What tests stand on: real Kafka, Java MirrorMaker 2, and our own binary, as processes.
 //!
 //! ```text
-//!   RealKafka  OldKafka  JavaMirrorMaker  java_tools  TwinlogProcess     what a test starts
+//!   RealKafka            JavaMirrorMaker  java_tools  TwinlogProcess     what a test starts
 //!        └────────┴────────────┴──────────────┴─────────────┤
 //!   jars (Maven, javac, once)                         ManagedProcess     log, signals, end
 //!   Admin (topics, offsets)    eventually (wait)      ports, scratch     where it lives
@@ -20,15 +20,17 @@ mod eventually;
 mod in_memory;
 mod jars;
 mod java_tools;
+mod kraft;
 mod mirror_maker;
+mod node;
 mod ports;
 mod process;
 mod quick_start;
 mod real_kafka;
 mod scratch;
-mod server_properties;
 mod topic_dump;
 mod twinlog_process;
+mod zookeeper;
 
 pub use admin::{Admin, TopicSpec};
 pub use cluster_pair::{ClusterPair, shared_pair};

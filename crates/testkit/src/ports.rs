@@ -39,6 +39,11 @@ impl Port {
         bail!("no free port between {} and {}", RANGE.start, RANGE.end);
     }
 
+    /// The number.
+    pub(crate) fn number(&self) -> u16 {
+        self.number
+    }
+
     /// `127.0.0.1:port`.
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.number)

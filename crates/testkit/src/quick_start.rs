@@ -23,7 +23,8 @@ pub(crate) enum Jvm {
     LearningClasses,
 }
 
-const SHORT_LIFE: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
+/// JVM options of a process that doesn't live long: the first compiler only, the smallest collector.
+pub(crate) const SHORT_LIFE: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
 const BOOTSTRAP: &str = "bootstrap.checkpoint";
 
 /// The prepared files of one release.
@@ -114,7 +115,7 @@ impl QuickStart {
         let wanted = RealKafka::builder()
             .version(jars.version())
             .learning_classes();
-        let mut cluster = RealKafka::launch(&wanted, jars, self)?;
+        let mut cluster = RealKafka::launch(&wanted, jars, Some(self))?;
         cluster
             .admin()
             .create_topic(&TopicSpec::new("classes", 1))?;

@@ -1,17 +1,16 @@
-//! Apache Kafka with KRaft, as real processes.
+//! Apache Kafka, with KRaft or ZooKeeper as the release has it, as real processes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::jars::{Jars, KafkaVersion};
-use crate::ports::Port;
+use crate::node::Node;
 use crate::process::{ManagedProcess, Signal};
-use crate::quick_start::{Jvm, QuickStart, cluster_id};
-use crate::server_properties::{CONTROLLER_ID, broker_properties, controller_properties};
-use crate::{Admin, ScratchDir};
+use crate::quick_start::{Jvm, QuickStart};
+use crate::{Admin, ScratchDir, eventually, kraft, zookeeper};
 
 /// How long a broker may take until it answers, on a machine that is busy with other tests.
 const START: Duration = Duration::from_secs(60);
@@ -24,21 +23,22 @@ const START_TRIES: usize = 3;
 #[derive(Debug, Clone)]
 pub struct RealKafkaBuilder {
     version: KafkaVersion,
-    brokers: usize,
+    pub(crate) brokers: usize,
     properties: Vec<(String, String)>,
-    heap: String,
-    jvm: Jvm,
+    pub(crate) heap: String,
+    pub(crate) jvm: Jvm,
 }
 
 impl RealKafkaBuilder {
-    /// This release instead of 4.3.1; one with KRaft.
+    /// This release instead of 4.3.1; with ZooKeeper where it has no KRaft.
     #[must_use]
     pub fn version(mut self, version: KafkaVersion) -> Self {
         self.version = version;
         self
     }
 
-    /// This many brokers. From two on, the controller is a process of its own and survives them.
+    /// This many brokers. From two on, KRaft's controller is a process of its own and survives them, as
+    /// ZooKeeper always is and does.
     #[must_use]
     pub fn brokers(mut self, brokers: usize) -> Self {
         self.brokers = brokers;
@@ -52,7 +52,7 @@ impl RealKafkaBuilder {
         self
     }
 
-    /// With ACLs; the anonymous user may do everything, others what nobody restricted.
+    /// With ACLs (KRaft only); the anonymous user may do everything, others what nobody restricted.
     #[must_use]
     pub fn authorizer(self) -> Self {
         let class = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
@@ -68,6 +68,7 @@ impl RealKafkaBuilder {
     pub fn quick_failover(self) -> Self {
         self.property("broker.session.timeout.ms", "3000")
             .property("broker.heartbeat.interval.ms", "500")
+            .property("zookeeper.session.timeout.ms", "3000")
     }
 
     /// The JVM's heap, as `-Xmx` takes it; `512m` unless said.
@@ -90,16 +91,25 @@ impl RealKafkaBuilder {
         self
     }
 
+    /// Lines for every `server.properties`.
+    pub(crate) fn extra_properties(&self) -> String {
+        self.properties
+            .iter()
+            .map(|(key, value)| format!("{key}={value}\n"))
+            .collect()
+    }
+
     /// Starts the cluster and waits until every broker answers and knows all the others.
     ///
     /// # Errors
     /// When Kafka can't be had or doesn't start; the message has the end of its log.
     pub fn start(self) -> Result<RealKafka> {
         let jars = Jars::resolve(self.version)?;
-        let quick_start = QuickStart::prepare(&jars)?;
+        let kraft = !self.version.uses_zookeeper();
+        let quick_start = kraft.then(|| QuickStart::prepare(&jars)).transpose()?;
         let mut tries = 1;
         loop {
-            match RealKafka::launch(&self, &jars, &quick_start) {
+            match RealKafka::launch(&self, &jars, quick_start.as_ref()) {
                 Err(error) if tries < START_TRIES && port_was_taken(&error) => tries += 1,
                 result => return result,
             }
@@ -114,20 +124,10 @@ fn port_was_taken(error: &anyhow::Error) -> bool {
 /// A running cluster; dropping it kills it and removes its data.
 #[derive(Debug)]
 pub struct RealKafka {
-    /// Brokers in order of their id, then the controller if it is apart.
+    /// Brokers in order of their id, then the controller or ZooKeeper if it is apart.
     nodes: Vec<Node>,
     brokers: usize,
     _scratch: ScratchDir,
-}
-
-#[derive(Debug)]
-struct Node {
-    id: usize,
-    port: Port,
-    jars: Jars,
-    jvm_options: Vec<String>,
-    folder: PathBuf,
-    process: Option<ManagedProcess>,
 }
 
 impl RealKafka {
@@ -150,62 +150,29 @@ impl RealKafka {
         Self::builder().start()
     }
 
-    /// One try to start: a port may have been taken meanwhile.
+    /// One try to start: a port may have been taken meanwhile. Without a quick start it is a release with
+    /// ZooKeeper.
     pub(crate) fn launch(
         wanted: &RealKafkaBuilder,
         jars: &Jars,
-        quick_start: &QuickStart,
+        quick_start: Option<&QuickStart>,
     ) -> Result<Self> {
         let scratch = ScratchDir::new("kafka")?;
-        let apart = wanted.brokers > 1;
-        let controller_id = if apart { CONTROLLER_ID } else { 1 };
-        let controller = Port::claim()?;
-        let voters = format!("{controller_id}@{}", controller.address());
-        let cluster_id = cluster_id();
-        let extra: String = wanted
-            .properties
-            .iter()
-            .map(|(key, value)| format!("{key}={value}\n"))
-            .collect();
-        let mut nodes = Vec::new();
-        let mut node = |id: usize, port: Port, text: String| -> Result<()> {
-            let folder = scratch.path().join(format!("node-{id}"));
-            let data = folder.join("data");
-            quick_start.lay_out(&data, &cluster_id, id)?;
-            let text = format!("{text}log.dirs={}\n", data.display());
-            fs::write(folder.join("server.properties"), text).context("write server.properties")?;
-            let mut jvm_options = quick_start.jvm_options(wanted.jvm);
-            jvm_options.push(format!("-Xmx{}", wanted.heap));
-            nodes.push(Node {
-                id,
-                port,
-                jars: jars.clone(),
-                jvm_options,
-                folder,
-                process: None,
-            });
-            Ok(())
+        let nodes = match quick_start {
+            Some(quick_start) => kraft::lay_out(wanted, jars, quick_start, scratch.path())?,
+            None => zookeeper::lay_out(wanted, jars, scratch.path())?,
         };
-        for id in 1..=wanted.brokers {
-            let port = Port::claim()?;
-            let combined = (!apart).then_some(&controller);
-            let text = broker_properties(id, wanted.brokers, &port, combined, &voters) + &extra;
-            node(id, port, text)?;
-        }
-        if apart {
-            let text = controller_properties(&controller, &voters) + &extra;
-            node(CONTROLLER_ID, controller, text)?;
-        }
         let mut cluster = Self {
             nodes,
             brokers: wanted.brokers,
             _scratch: scratch,
         };
-        for node in &mut cluster.nodes {
+        // Brokers look for the one that is apart.
+        for node in cluster.nodes.iter_mut().rev() {
             node.launch()?;
         }
-        for index in 0..cluster.brokers {
-            cluster.nodes[index].wait_until_it_sees(cluster.brokers)?;
+        for broker in &mut cluster.nodes[..wanted.brokers] {
+            broker.wait_until_it_sees(wanted.brokers, START)?;
         }
         Ok(cluster)
     }
@@ -214,7 +181,7 @@ impl RealKafka {
     pub fn bootstrap(&self) -> String {
         let brokers = self.nodes[..self.brokers].iter();
         brokers
-            .map(|node| node.port.address())
+            .map(|node| node.address())
             .collect::<Vec<_>>()
             .join(",")
     }
@@ -270,7 +237,16 @@ impl RealKafka {
         let node = self.node(broker)?;
         ensure!(node.process.is_none(), "broker {broker} is running");
         node.launch()?;
-        node.wait_until_it_sees(1)
+        let started = node.wait_until_it_sees(1, START);
+        if started.is_ok() || !node.jars.version().uses_zookeeper() {
+            return started;
+        }
+        // ZooKeeper refuses a broker that was killed, which then ends, until its session has expired.
+        eventually(START, || {
+            node.launch()?;
+            node.wait_until_it_sees(1, START)
+                .map_err(|error| anyhow!("{error:#}"))
+        })
     }
 
     /// Bytes of a topic's segments on the disks of all brokers, indexes left out.
@@ -280,7 +256,7 @@ impl RealKafka {
     pub fn stored_bytes(&self, topic: &str) -> Result<u64> {
         let mut bytes = 0;
         for node in &self.nodes[..self.brokers] {
-            for folder in list(&node.folder.join("data"))? {
+            for folder in list(&Node::data(&node.folder))? {
                 let name = folder
                     .file_name()
                     .unwrap_or_default()
@@ -322,37 +298,6 @@ impl RealKafka {
     fn running(&mut self, broker: usize) -> Result<&mut ManagedProcess> {
         let process = self.node(broker)?.process.as_mut();
         process.with_context(|| format!("broker {broker} is down"))
-    }
-}
-
-impl Node {
-    fn launch(&mut self) -> Result<()> {
-        let options: Vec<_> = self.jvm_options.iter().map(String::as_str).collect();
-        let mut command = self.jars.java(&options);
-        command
-            .arg("kafka.Kafka")
-            .arg(self.folder.join("server.properties"));
-        let name = format!("Kafka node {}", self.id);
-        let log = self.folder.join("log");
-        self.process = Some(ManagedProcess::spawn(&name, command, &log)?);
-        Ok(())
-    }
-
-    /// Waits until this broker answers and knows at least that many brokers, itself included.
-    fn wait_until_it_sees(&mut self, brokers: usize) -> Result<()> {
-        let admin = Admin::new(&self.port.address());
-        let id = i32::try_from(self.id)?;
-        let Some(process) = &mut self.process else {
-            bail!("node {id} is down")
-        };
-        process.eventually(START, || {
-            let seen = admin.brokers()?;
-            ensure!(
-                seen.contains(&id) && seen.len() >= brokers,
-                "only brokers {seen:?}"
-            );
-            Ok(())
-        })
     }
 }
 

@@ -1,7 +1,11 @@
 //! Real brokers start, crash, stop and come back. Needs Java and Maven.
 
+use std::time::Duration;
+
 use anyhow::Result;
-use testkit::{RealKafka, TopicSpec, shared_pair};
+use testkit::{KafkaVersion, RealKafka, TopicSpec, eventually, shared_pair};
+
+const SOON: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_broker_comes_back_with_its_topics_after_a_crash_and_after_a_stop() -> Result<()> {
@@ -19,7 +23,10 @@ fn a_broker_comes_back_with_its_topics_after_a_crash_and_after_a_stop() -> Resul
 
     assert_eq!(kafka.bootstrap(), bootstrap);
     assert_eq!(kafka.admin().topics()?, ["kept"]);
-    assert_eq!(kafka.admin().end_offsets("kept")?, [0, 0, 0]);
+    assert_eq!(
+        eventually(SOON, || kafka.admin().end_offsets("kept"))?,
+        [0, 0, 0]
+    );
     Ok(())
 }
 
@@ -32,7 +39,7 @@ fn three_brokers_lead_on_when_one_dies() -> Result<()> {
 
     kafka.kill(1)?;
 
-    testkit::eventually(std::time::Duration::from_secs(60), || {
+    eventually(SOON, || {
         let leaders = kafka.admin().leaders("replicated")?;
         anyhow::ensure!(
             leaders.iter().all(|id| [2, 3].contains(id)),
@@ -53,4 +60,31 @@ fn tests_share_a_pair_and_its_topics_grow_and_go() -> Result<()> {
     assert_eq!(admin.start_offsets("growing")?, [0; 4]);
     assert!(pair.target.admin().end_offsets("growing").is_err());
     admin.delete_topics(&["growing".to_owned(), "never-was".to_owned()])
+}
+
+#[test]
+fn brokers_with_zookeeper_come_back_after_a_crash() -> Result<()> {
+    for version in [KafkaVersion::V2_8_2, KafkaVersion::V1_1_1] {
+        let mut kafka = RealKafka::builder()
+            .version(version)
+            .quick_failover()
+            .start()?;
+        kafka.admin().create_topic(&TopicSpec::new("kept", 2))?;
+
+        kafka.kill(1)?;
+        kafka.restart(1)?;
+
+        // Such a broker answers before the controller has told it of its topics.
+        let ends = eventually(SOON, || kafka.admin().end_offsets("kept"))?;
+        assert_eq!(ends, [0, 0], "{version:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_last_release_before_4_0_starts() -> Result<()> {
+    let kafka = RealKafka::builder().version(KafkaVersion::V3_9_2).start()?;
+
+    assert_eq!(kafka.admin().brokers()?, [1]);
+    Ok(())
 }
