@@ -384,3 +384,201 @@ impl fmt::Display for Side {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The flow from `source` to `target` with these further lines.
+    fn flow(lines: &str) -> FlowConfig {
+        let text = format!(
+            "clusters = source, target\nsource.bootstrap.servers = a:1\ntarget.bootstrap.servers = b:1\n\
+             source->target.enabled = true\n{lines}"
+        );
+        let config = MirrorConfig::parse(&text).expect("the lines of a test are right");
+        config
+            .flow("source->target")
+            .expect("the flow is enabled")
+            .clone()
+    }
+
+    fn selected<'a>(flow: &FlowConfig, topics: &[&'a str]) -> Vec<&'a str> {
+        let replicates = |topic: &&str| flow.select(topic) == Ok(Selection::Replicate);
+        topics.iter().copied().filter(replicates).collect()
+    }
+
+    #[test]
+    fn heartbeats_are_replicated_by_default() {
+        let flow = flow("topics = nothing");
+
+        let topics = ["heartbeats", "us.heartbeats", "nothing", "something"];
+        assert_eq!(
+            selected(&flow, &topics),
+            ["heartbeats", "us.heartbeats", "nothing"]
+        );
+    }
+
+    #[test]
+    fn heartbeats_are_replicated_despite_the_filter() {
+        let flow = flow("topics.exclude = .*heartbeats");
+
+        assert_eq!(
+            selected(&flow, &["heartbeats", "us.heartbeats"]),
+            ["heartbeats", "us.heartbeats"]
+        );
+    }
+
+    #[test]
+    fn heartbeats_are_not_replicated_when_that_is_off_and_the_filter_rejects_them() {
+        let flow = flow("heartbeats.replication.enabled = false\ntopics = orders");
+
+        assert_eq!(flow.select("heartbeats"), Ok(Selection::NotSelected));
+    }
+
+    #[test]
+    fn heartbeats_are_replicated_when_that_is_off_and_the_filter_takes_them() {
+        let flow = flow("heartbeats.replication.enabled = false");
+
+        assert_eq!(flow.select("heartbeats"), Ok(Selection::Replicate));
+    }
+
+    #[test]
+    fn nothing_goes_back_to_where_it_came_from() {
+        let flow = flow("");
+
+        for topic in [
+            "target.topic1",
+            "target.heartbeats",
+            "source.target.topic1",
+            "us.target.topic1",
+        ] {
+            assert_eq!(flow.select(topic), Ok(Selection::Cycle), "{topic}");
+        }
+        for topic in [
+            "topic1",
+            "source.topic1",
+            "us.topic1",
+            "us.source.topic1",
+            "target",
+            "targets.topic1",
+        ] {
+            assert_eq!(flow.select(topic), Ok(Selection::Replicate), "{topic}");
+        }
+    }
+
+    #[test]
+    fn names_that_stay_tell_no_cycle_but_in_heartbeats() {
+        let flow = flow(
+            "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+        );
+
+        assert_eq!(flow.remote_topic("target.topic1").as_str(), "target.topic1");
+        assert_eq!(
+            flow.remote_topic("heartbeats").as_str(),
+            "source.heartbeats"
+        );
+        for topic in [
+            "target.topic1",
+            "source.topic1",
+            "backup.topic1",
+            "topic1",
+            "backup.heartbeats",
+        ] {
+            assert_eq!(flow.select(topic), Ok(Selection::Replicate), "{topic}");
+        }
+        assert_eq!(flow.select("target.heartbeats"), Ok(Selection::Cycle));
+    }
+
+    #[test]
+    fn internal_topics_are_never_replicated() {
+        let flow = flow("topics.exclude = ");
+
+        for topic in [
+            "__consumer_offsets",
+            ".hidden",
+            "mm2-offset-syncs.target.internal",
+            "us.checkpoints.internal",
+        ] {
+            assert_eq!(flow.select(topic), Ok(Selection::Internal), "{topic}");
+        }
+        assert_eq!(
+            selected(&flow, &["my.internal", "_schemas"]),
+            ["my.internal", "_schemas"]
+        );
+    }
+
+    #[test]
+    fn settings_of_topics_are_copied_unless_excluded() {
+        let default = flow("").config_properties;
+        let own = flow("config.properties.exclude = retention.*").config_properties;
+
+        assert_eq!(default.accepts("min.insync.replicas"), Ok(false));
+        assert_eq!(default.accepts("retention.ms"), Ok(true));
+        assert_eq!(own.accepts("retention.ms"), Ok(false));
+        assert_eq!(own.accepts("min.insync.replicas"), Ok(true));
+    }
+
+    #[test]
+    fn what_differs_from_kafka_on_purpose_holds_only_where_nothing_is_written() {
+        let default = flow("");
+        assert_eq!(default.refresh_topics, Some(Duration::from_secs(5)));
+        assert_eq!(default.source.consumer.isolation, Isolation::ReadCommitted);
+        assert_eq!(default.writer.compression, None);
+        assert_eq!(default.writer.max_request_bytes, None);
+        assert_eq!(default.writer.client.send_buffer_bytes, None);
+
+        let written = flow(
+            "refresh.topics.interval.seconds = 600\nsource.consumer.isolation.level = read_uncommitted\n\
+             target.producer.compression.type = none\ntarget.producer.max.request.size = 7\n\
+             target.producer.send.buffer.bytes = 131072",
+        );
+        assert_eq!(written.refresh_topics, Some(Duration::from_secs(600)));
+        assert_eq!(
+            written.source.consumer.isolation,
+            Isolation::ReadUncommitted
+        );
+        assert_eq!(written.writer.compression, Some(Compression::None));
+        assert_eq!(written.writer.max_request_bytes, Some(7));
+        assert_eq!(written.writer.client.send_buffer_bytes, Some(131_072));
+    }
+
+    #[test]
+    fn what_is_switched_off_or_has_a_negative_interval_never_happens() {
+        let flow = flow(
+            "refresh.topics.enabled = false\nsync.topic.configs.interval.seconds = -1\n\
+             emit.offset-syncs.enabled = false\nsync.topic.acls.interval.seconds = 0",
+        );
+
+        assert_eq!(flow.refresh_topics, None);
+        assert_eq!(flow.sync_topic_configs, None);
+        assert_eq!(flow.sync_topic_acls, Some(Duration::from_secs(1)));
+        assert_eq!(flow.offset_syncs, None);
+    }
+
+    #[test]
+    fn the_offset_syncs_topic_is_named_by_the_far_end() {
+        let on_source = flow("").offset_syncs.unwrap();
+        let on_target = flow("offset-syncs.topic.location = target")
+            .offset_syncs
+            .unwrap();
+
+        assert_eq!(on_source.topic.as_str(), "mm2-offset-syncs.target.internal");
+        assert_eq!(on_target.topic.as_str(), "mm2-offset-syncs.source.internal");
+    }
+
+    #[test]
+    fn a_codec_is_asked_for_by_the_cluster_or_by_the_flow() {
+        let cluster = flow(
+            "target.producer.compression.type = gzip\ntarget.producer.compression.gzip.level = 3",
+        );
+        let both = flow(
+            "target.producer.compression.type = gzip\n\
+             source->target.producer.override.compression.type = zstd",
+        );
+        let elsewhere = flow("source->target.target.producer.compression.type = gzip");
+
+        assert_eq!(cluster.writer.compression, Some(Compression::Gzip(Some(3))));
+        assert_eq!(both.writer.compression, Some(Compression::Zstd(None)));
+        assert_eq!(elsewhere.writer.compression, None);
+    }
+}

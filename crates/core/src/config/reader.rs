@@ -52,9 +52,15 @@ impl<'a> Reader<'a> {
         self.section
     }
 
-    /// The key's entry: every name that is read has one, which a test walks.
+    /// The key's entry: every name that is read must have one.
     fn key(&self, name: &str) -> Option<&'static Key> {
-        self.tables.iter().find_map(|table| table.find(name))
+        let key = self.tables.iter().find_map(|table| table.find(name));
+        debug_assert!(
+            key.is_some(),
+            "`{name}` is read, but in none of {:?}",
+            self.tables
+        );
+        key
     }
 
     /// The text of a value, or of `default`; notes it.

@@ -21,6 +21,14 @@ pub(super) fn check(key: &Key, text: &str) -> Result<(), ValueError> {
     match key.kind {
         Kind::Boolean => check_boolean(trimmed),
         Kind::Integer(min, max) => check_integer(trimmed, min, max),
+        Kind::CountOrDefault(max) if integer(trimmed) != Some(-1) => check_integer(trimmed, 1, max)
+            .map_err(|error| ValueError {
+                hint: error
+                    .hint
+                    .map(|hint| format!("{hint}; -1 is the broker's default")),
+                ..error
+            }),
+        Kind::CountOrDefault(_) => Ok(()),
         Kind::Decimal(min, max) => match trimmed.parse::<f64>() {
             Ok(number) if (min..=max).contains(&number) => Ok(()),
             _ => refuse(

@@ -2,10 +2,11 @@
 //! when it is left away, and whether it has an effect here yet.
 //!
 //! The names, types and defaults are those of Kafka 4.3's `ConfigDef`s. `docs/config.md` is printed
-//! from these tables.
+//! from these tables by [`page::markdown`].
 
 mod client;
 mod connector;
+pub mod page;
 mod security;
 mod worker;
 
@@ -31,6 +32,8 @@ pub enum Kind {
     Boolean,
     /// A whole number within these bounds, both included.
     Integer(i64, i64),
+    /// A whole number from 1 up to this, or -1 for the broker's default.
+    CountOrDefault(i64),
     /// A number within these bounds, both included.
     Decimal(f64, f64),
     /// Any text.
@@ -233,8 +236,10 @@ const POSITIVE: Kind = Kind::Integer(1, i32::MAX as i64);
 const MILLIS: Kind = Kind::Integer(0, i64::MAX);
 /// Socket buffers: -1 leaves it to the system.
 const BUFFER: Kind = Kind::Integer(-1, i32::MAX as i64);
-/// Replication factors; 0 is refused by brokers only, but has no meaning.
-const COPIES: Kind = Kind::Integer(-1, i16::MAX as i64);
+/// Replication factors.
+const COPIES: Kind = Kind::CountOrDefault(i16::MAX as i64);
+/// Partitions of a new topic.
+const PARTITIONS: Kind = Kind::CountOrDefault(i32::MAX as i64);
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use super::Kind::*;
 use super::Status::*;
-use super::{BUFFER, COPIES, COUNT, INT, Key, LONG, MILLIS, POSITIVE, key, unset};
+use super::{BUFFER, COPIES, COUNT, INT, Key, LONG, MILLIS, PARTITIONS, POSITIVE, key, unset};
 
 const GROUP: super::Status = Later("the Connect worker");
 const REST: super::Status = Later("the REST server");
@@ -52,7 +52,7 @@ pub(super) const WORKER: &[Key] = &[
     key("metrics.sample.window.ms", MILLIS, "30000", NO_JVM_METRICS, "The length of a sample."),
     key("offset.flush.interval.ms", LONG, "60000", Effective, "How often positions are stored."),
     key("offset.flush.timeout.ms", LONG, "5000", Effective, "How long storing them may take."),
-    key("offset.storage.partitions", Integer(-1, i32::MAX as i64), "25", Effective, "Partitions of the topic of positions; -1 is the broker's default."),
+    key("offset.storage.partitions", PARTITIONS, "25", Effective, "Partitions of the topic of positions; -1 is the broker's default."),
     key("offset.storage.replication.factor", COPIES, "3", Effective, "Its copies; -1 is the broker's default."),
     unset("offset.storage.topic", NonEmpty, Effective, "Its name; `mm2-offsets.<S>.internal` when unset."),
     key("plugin.discovery", OneOfAnyCase(&["only_scan", "service_load", "hybrid_warn", "hybrid_fail"]), "hybrid_warn", NO_PLUGINS, "How plugins are found."),
@@ -75,7 +75,7 @@ pub(super) const WORKER: &[Key] = &[
     key("socket.connection.setup.timeout.max.ms", MILLIS, "30000", Effective, "The longest time connecting may take."),
     key("socket.connection.setup.timeout.ms", MILLIS, "10000", Effective, "The first time connecting may take."),
     key("ssl.client.auth", OneOf(&["required", "requested", "none"]), "none", REST, "Whether clients of the REST server must show a certificate."),
-    key("status.storage.partitions", Integer(-1, i32::MAX as i64), "5", GROUP, "Partitions of the topic of states; -1 is the broker's default."),
+    key("status.storage.partitions", PARTITIONS, "5", GROUP, "Partitions of the topic of states; -1 is the broker's default."),
     key("status.storage.replication.factor", COPIES, "3", GROUP, "Its copies; -1 is the broker's default."),
     unset("status.storage.topic", NonEmpty, GROUP, "Its name; `mm2-status.<S>.internal` when unset."),
     key("task.shutdown.graceful.timeout.ms", LONG, "5000", Effective, "How long tasks may take to stop."),
