@@ -109,6 +109,11 @@ pub struct TopicId(pub [u8; 16]);
 impl TopicId {
     /// What brokers before 2.8 answer: no id.
     pub const ZERO: TopicId = TopicId([0; 16]);
+
+    /// Whether it is an id at all.
+    pub fn is_known(self) -> bool {
+        self != TopicId::ZERO
+    }
 }
 
 macro_rules! offset {

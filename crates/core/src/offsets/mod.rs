@@ -4,7 +4,21 @@ mod settle;
 
 pub use settle::{Expects, Settled, TargetTail, settle, settle_counted};
 
-use crate::ids::DownstreamOffset;
+use crate::ids::{DownstreamOffset, Flow};
+
+/// The producer id that a flow writes under, in every process and for ever: it makes the sequence numbers in the target's
+/// log continue across restarts. Brokers count up from 0 and never give out ids from 2^60 on.
+pub fn producer_id(flow: &Flow) -> i64 {
+    const FIRST: i64 = 1 << 60;
+    // FNV-1a, which is not going to change under us as the standard library's hash may.
+    let hash = flow
+        .to_string()
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+    FIRST + (hash >> 4) as i64
+}
 
 /// A producer's sequence number. It counts records and goes from 2^31 - 1 back to 0
 /// (`DefaultRecordBatch.incrementSequence`).
@@ -71,6 +85,16 @@ impl TargetMark {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flows_producer_id_never_changes() {
+        // A change would make every running mirror lose what the target's log knows of it.
+        assert_eq!(producer_id(&Flow::new("us", "eu")), 1_816_467_997_884_747_554);
+        assert_ne!(
+            producer_id(&Flow::new("us", "eu")),
+            producer_id(&Flow::new("eu", "us"))
+        );
+    }
 
     #[test]
     fn sequences_wrap_where_kafkas_do() {

@@ -171,6 +171,11 @@ impl Writer {
         self.queue.is_empty() && self.window.is_empty()
     }
 
+    /// Whether the log must be looked at before anything more is sent.
+    pub fn is_in_doubt(&self) -> bool {
+        self.in_doubt
+    }
+
     /// Whether an answer is outstanding.
     pub fn is_waiting(&self) -> bool {
         self.window.iter().any(|sent| sent.waiting)

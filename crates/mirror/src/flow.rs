@@ -1,0 +1,100 @@
+//! The way in for a process: start a flow, look at it, stop it.
+
+use std::fmt;
+
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tracing::Instrument;
+use twinlog_core::config::flow::FlowConfig;
+use twinlog_core::ids::Flow;
+use twinlog_kafka::memory::MemoryBudget;
+
+use crate::source::clients::{Clients, TransportOf};
+use crate::source::connector::{ConnectorStatus, SourceConnector};
+use crate::source::positions::WallClock;
+use crate::status::FlowStatus;
+
+/// What all flows of a process share.
+#[derive(Clone)]
+pub struct MirrorContext {
+    /// How brokers are reached.
+    pub transport_of: TransportOf,
+    /// Bounds what fetched records occupy in the whole process.
+    pub budget: MemoryBudget,
+    /// The time for records that carry one.
+    pub wall_clock: WallClock,
+}
+
+/// A flow that runs. Dropping it ends the flow at once; [`FlowHandle::shutdown`] is the clean way.
+pub struct FlowHandle {
+    flow: Flow,
+    status: watch::Receiver<ConnectorStatus>,
+    stop: Option<oneshot::Sender<Instant>>,
+    running: JoinSet<()>,
+}
+
+impl FlowHandle {
+    /// Starts to mirror. Clusters that do not answer are waited for. Needs a tokio runtime around it.
+    pub fn start(config: FlowConfig, context: &MirrorContext) -> FlowHandle {
+        let flow = config.flow.clone();
+        let clients = Clients::new(&config, &context.transport_of);
+        let (connector, status) = SourceConnector::new(
+            config,
+            clients,
+            context.budget.clone(),
+            context.wall_clock.clone(),
+        );
+        let (stop, stopped) = oneshot::channel();
+        let mut running = JoinSet::new();
+        let span = tracing::info_span!("flow", %flow);
+        running.spawn(connector.run(stopped).instrument(span));
+        FlowHandle {
+            flow,
+            status,
+            stop: Some(stop),
+            running,
+        }
+    }
+
+    /// Which flow it is.
+    pub fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
+    /// How it stands. Cheap enough to be asked ten times a second.
+    pub fn status(&self) -> FlowStatus {
+        let status = self.status.borrow();
+        FlowStatus {
+            state: status.state.clone(),
+            topics: status.topics,
+            troubles: status.troubles.clone(),
+            tasks: status
+                .tasks
+                .iter()
+                .map(|task| task.borrow().clone())
+                .collect(),
+        }
+    }
+
+    /// Stops fetching, waits until `deadline` for what is on its way, stores positions. Returns how the flow stood at its
+    /// end, soon after the deadline at the latest.
+    pub async fn shutdown(mut self, deadline: Instant) -> FlowStatus {
+        if let Some(stop) = self.stop.take() {
+            // If it has ended already there is nobody to tell.
+            let _ = stop.send(deadline);
+        }
+        while let Some(ended) = self.running.join_next().await {
+            if let Err(lost) = ended {
+                tracing::error!(flow = %self.flow, error = %lost, "the flow ended by a panic");
+            }
+        }
+        self.status()
+    }
+}
+
+impl fmt::Debug for FlowHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FlowHandle({})", self.flow)
+    }
+}

@@ -1,0 +1,455 @@
+//! The source connector: keeps the target's topics in step with the source's and spreads partitions over tasks.
+//!
+//! It owns its tasks. A change of the partition set reaches those it concerns as a message; nothing is restarted for it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{Id, JoinSet};
+use tokio::time::{Instant, sleep, timeout_at};
+use tracing::Instrument;
+use twinlog_core::assign::assign;
+use twinlog_core::config::flow::{self, FlowConfig};
+use twinlog_core::ids::{Topic, TopicPartition};
+use twinlog_core::offsets::producer_id;
+use twinlog_core::plan::topics::SourceTopic;
+use twinlog_core::records::connect_offset::Position;
+use twinlog_kafka::admin::{ConfigResource, describe_configs};
+use twinlog_kafka::batch::Compression;
+use twinlog_kafka::error::{Class, Result};
+use twinlog_kafka::fetch::{FetchOptions, Isolation};
+use twinlog_kafka::memory::MemoryBudget;
+use twinlog_kafka::retry::Backoff;
+
+use super::clients::Clients;
+use super::discovery::discover;
+use super::offsets_topic;
+use super::positions::{PositionStore, WallClock};
+use super::rules::RulesConfig;
+use super::task::{Message, PartitionSpec, Task, TaskConfig, TaskContext};
+use crate::pipeline::planner::Rules;
+use crate::status::{FlowState, TaskStatus, TopicTrouble};
+
+/// How long a task is given, past the deadline, to notice it.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+/// How soon a round that failed is repeated.
+const FAILED_ROUND_PAUSE: Duration = Duration::from_secs(1);
+/// How many messages may wait for a task.
+const INBOX_LEN: usize = 16;
+/// Topics whose settings are asked for at once.
+const TOPICS_A_REQUEST: usize = 200;
+
+/// How a connector stands.
+#[derive(Debug, Clone)]
+pub struct ConnectorStatus {
+    /// What it is doing.
+    pub state: FlowState,
+    /// Topics that are mirrored.
+    pub topics: usize,
+    /// Topics that should be and are not.
+    pub troubles: Vec<TopicTrouble>,
+    /// Its tasks' own words.
+    pub tasks: Vec<watch::Receiver<TaskStatus>>,
+}
+
+/// The connector of one flow.
+pub struct SourceConnector {
+    config: Arc<FlowConfig>,
+    clients: Clients,
+    budget: MemoryBudget,
+    positions: PositionStore,
+    status: watch::Sender<ConnectorStatus>,
+    running: JoinSet<()>,
+    tasks: Vec<RunningTask>,
+    /// What each task mirrors.
+    assignment: Vec<Vec<TopicPartition>>,
+    specs: HashMap<TopicPartition, PartitionSpec>,
+    rules: HashMap<Topic, Rules>,
+    next_generation: u64,
+}
+
+struct RunningTask {
+    inbox: mpsc::Sender<Message>,
+    status: watch::Receiver<TaskStatus>,
+    id: Id,
+}
+
+impl SourceConnector {
+    /// The connector of a flow, and its status. Nothing is contacted before [`SourceConnector::run`].
+    pub fn new(
+        config: FlowConfig,
+        clients: Clients,
+        budget: MemoryBudget,
+        wall_clock: WallClock,
+    ) -> (Self, watch::Receiver<ConnectorStatus>) {
+        let (status, watched) = watch::channel(ConnectorStatus {
+            state: FlowState::Connecting { trouble: None },
+            topics: 0,
+            troubles: Vec::new(),
+            tasks: Vec::new(),
+        });
+        let positions = PositionStore::new(
+            clients.worker.clone(),
+            config.worker.offsets_topic.name.clone(),
+            &config.source_connector_name,
+            config.flow.source.as_str(),
+            wall_clock,
+        );
+        let connector = SourceConnector {
+            config: Arc::new(config),
+            clients,
+            budget,
+            positions,
+            status,
+            running: JoinSet::new(),
+            tasks: Vec::new(),
+            assignment: Vec::new(),
+            specs: HashMap::new(),
+            rules: HashMap::new(),
+            next_generation: 1,
+        };
+        (connector, watched)
+    }
+
+    /// Mirrors until `stop` says by when to end, or its other half is dropped.
+    pub async fn run(mut self, mut stop: oneshot::Receiver<Instant>) {
+        let deadline = tokio::select! {
+            deadline = &mut stop => deadline,
+            never = self.mirror() => match never {},
+        };
+        self.stop_tasks(deadline.unwrap_or_else(|_| Instant::now()))
+            .await;
+        self.set_state(FlowState::Stopped);
+        tracing::info!("stopped");
+    }
+
+    async fn mirror(&mut self) -> std::convert::Infallible {
+        self.connect().await;
+        tracing::info!(
+            source = %self.config.flow.source,
+            target = %self.config.flow.target,
+            tasks_max = self.config.tasks_max,
+            "mirroring"
+        );
+        loop {
+            let pause = match self.refresh().await {
+                Ok(()) => self.config.refresh_topics,
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(error, "could not compare topics, trying again");
+                    Some(FAILED_ROUND_PAUSE)
+                }
+            };
+            tokio::select! {
+                () = wait(pause) => {}
+                Some(ended) = self.running.join_next_with_id(), if !self.running.is_empty() => {
+                    self.on_task_ended(ended).await;
+                }
+            }
+        }
+    }
+
+    /// Waits until both clusters answer and the offsets topic is there. A flow that must not run waits for its end here.
+    async fn connect(&mut self) {
+        let backoff = backoff(self.config.worker.client.retry_backoff);
+        let mut random = fastrand::Rng::with_seed(producer_id(&self.config.flow).unsigned_abs());
+        for failures in 0.. {
+            let trouble = match self.check_clusters().await {
+                Ok(None) => return self.set_state(FlowState::Running),
+                Ok(Some(reason)) => {
+                    tracing::error!(%reason, "this flow is not mirrored");
+                    self.set_state(FlowState::Refused { reason });
+                    return std::future::pending().await;
+                }
+                Err(error) => error,
+            };
+            if failures == 0 {
+                let error = &trouble as &dyn std::error::Error;
+                tracing::warn!(error, "waiting for the clusters");
+            }
+            self.set_state(FlowState::Connecting {
+                trouble: Some(trouble.to_string()),
+            });
+            sleep(backoff.pause(failures, &mut random)).await;
+        }
+    }
+
+    /// Whether the flow may run; the reason if it must not.
+    async fn check_clusters(&self) -> Result<Option<String>> {
+        use twinlog_kafka::admin::describe_cluster;
+        let source = describe_cluster(&self.clients.source_admin).await?;
+        let target = describe_cluster(&self.clients.target_admin).await?;
+        if let Some(id) = source
+            .cluster_id
+            .filter(|id| Some(id) == target.cluster_id.as_ref())
+        {
+            return Ok(Some(format!(
+                "source and target are one cluster ({id}): its topics would be copied onto themselves; check bootstrap.servers"
+            )));
+        }
+        offsets_topic::ensure(&self.clients.worker, &self.config.worker.offsets_topic).await
+    }
+
+    /// One round of discovery, and what follows from it.
+    async fn refresh(&mut self) -> Result<()> {
+        let discovery = discover(&self.config, &self.clients).await?;
+        self.log_new_troubles(&discovery.troubles);
+        let partitions = partitions_of(&discovery.topics);
+        self.learn_rules(&discovery.topics).await?;
+        self.learn_specs(&discovery.topics, &partitions).await?;
+        let assignment = assign(&self.assignment, &partitions, self.config.tasks_max);
+        self.apply_assignment(assignment).await;
+        let tasks = self.tasks.iter().map(|task| task.status.clone()).collect();
+        self.status.send_modify(|status| {
+            status.topics = discovery.topics.len();
+            status.troubles = discovery.troubles;
+            status.tasks = tasks;
+        });
+        Ok(())
+    }
+
+    fn log_new_troubles(&self, troubles: &[TopicTrouble]) {
+        let known = self.status.borrow().troubles.clone();
+        for trouble in troubles.iter().filter(|trouble| !known.contains(trouble)) {
+            tracing::warn!(topic = %trouble.topic, reason = %trouble.reason, "not mirrored, others go on");
+        }
+    }
+
+    /// Reads what new target topics take.
+    async fn learn_rules(&mut self, topics: &[SourceTopic]) -> Result<()> {
+        let config = rules_config(&self.config);
+        let unknown = topics
+            .iter()
+            .filter(|topic| !self.rules.contains_key(&topic.remote));
+        let unknown: Vec<_> = unknown
+            .map(|topic| ConfigResource::Topic(topic.remote.clone()))
+            .collect();
+        for resources in unknown.chunks(TOPICS_A_REQUEST) {
+            for (resource, settings) in
+                describe_configs(&self.clients.target_admin, resources).await?
+            {
+                let ConfigResource::Topic(topic) = resource else {
+                    continue;
+                };
+                let rules = match settings {
+                    Ok(settings) => config.rules(&settings),
+                    Err(error) if error.class() == Class::Authorization => config.rules(&[]),
+                    Err(_) => continue,
+                };
+                self.rules.insert(topic, rules);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says of new partitions where they begin.
+    async fn learn_specs(
+        &mut self,
+        topics: &[SourceTopic],
+        partitions: &[TopicPartition],
+    ) -> Result<()> {
+        let wanted: HashSet<&TopicPartition> = partitions.iter().collect();
+        self.specs.retain(|partition, _| wanted.contains(partition));
+        if partitions
+            .iter()
+            .all(|partition| self.specs.contains_key(partition))
+        {
+            return Ok(());
+        }
+        let stored = self.positions.read().await?;
+        let ids = self.clients.source_admin.metadata();
+        let remotes: HashMap<&Topic, &SourceTopic> =
+            topics.iter().map(|topic| (&topic.name, topic)).collect();
+        for source in partitions {
+            let Some(topic) = remotes
+                .get(&source.topic)
+                .filter(|_| !self.specs.contains_key(source))
+            else {
+                continue;
+            };
+            // Its settings could not be read: the next round knows more.
+            let Some(rules) = self.rules.get(&topic.remote) else {
+                continue;
+            };
+            let position = stored.get(source).copied();
+            let topic_id = ids.topic(&source.topic).map(|topic| topic.id);
+            let spec = PartitionSpec {
+                source: source.clone(),
+                target: TopicPartition::new(topic.remote.clone(), source.partition),
+                topic_id: topic_id.unwrap_or(twinlog_core::ids::TopicId::ZERO),
+                stored: position,
+                rules: *rules,
+            };
+            self.specs
+                .insert(source.clone(), remembering(spec, position));
+        }
+        Ok(())
+    }
+
+    /// Tells each task whose partitions changed, and starts those that are missing.
+    async fn apply_assignment(&mut self, assignment: Vec<Vec<TopicPartition>>) {
+        for (index, partitions) in assignment.iter().enumerate() {
+            if index == self.tasks.len() {
+                let task = self.start_task(index);
+                self.tasks.push(task);
+            } else if self.assignment.get(index) == Some(partitions) {
+                continue;
+            }
+            self.reconfigure(index, partitions).await;
+        }
+        self.assignment = assignment;
+    }
+
+    async fn reconfigure(&self, index: usize, partitions: &[TopicPartition]) {
+        let specs = partitions
+            .iter()
+            .filter_map(|partition| self.specs.get(partition).cloned());
+        // A task that is gone is started again when its end is noticed.
+        let _ = self.tasks[index]
+            .inbox
+            .send(Message::Reconfigure(specs.collect()))
+            .await;
+    }
+
+    fn start_task(&mut self, index: usize) -> RunningTask {
+        let generation = self.next_generation;
+        self.next_generation += 1;
+        let (inbox, messages) = mpsc::channel(INBOX_LEN);
+        let (status, watched) = watch::channel(TaskStatus::default());
+        let context = TaskContext {
+            source: self.clients.source_reader.clone(),
+            target: self.clients.target_writer.clone(),
+            budget: self.budget.clone(),
+            positions: self.positions.clone(),
+        };
+        let config = task_config(&self.config, index, generation);
+        let task = Task::new(config, context, messages, status);
+        let span = tracing::info_span!("task", index);
+        let id = self.running.spawn(task.run().instrument(span)).id();
+        RunningTask {
+            inbox,
+            status: watched,
+            id,
+        }
+    }
+
+    /// A task ends early only if it panics: it is started anew from what it stored.
+    async fn on_task_ended(&mut self, ended: Result<(Id, ()), tokio::task::JoinError>) {
+        let id = match &ended {
+            Ok((id, ())) => *id,
+            Err(lost) => lost.id(),
+        };
+        let Some(index) = self.tasks.iter().position(|task| task.id == id) else {
+            return;
+        };
+        let error = ended.err().map(|lost| lost.to_string());
+        tracing::error!(
+            task = index,
+            error,
+            "a task ended unexpectedly: starting it anew"
+        );
+        sleep(FAILED_ROUND_PAUSE).await;
+        self.tasks[index] = self.start_task(index);
+        // Their positions are read again with the next round.
+        for partition in std::mem::take(&mut self.assignment[index]) {
+            self.specs.remove(&partition);
+        }
+    }
+
+    async fn stop_tasks(&mut self, deadline: Instant) {
+        for task in &self.tasks {
+            let stop = task.inbox.send(Message::Stop { deadline });
+            if timeout_at(deadline, stop).await.is_err() {
+                tracing::warn!("a task does not listen");
+            }
+        }
+        let all = async { while self.running.join_next().await.is_some() {} };
+        if timeout_at(deadline + STOP_GRACE, all).await.is_err() {
+            let late = self.running.len();
+            tracing::warn!(
+                tasks = late,
+                "stopped before they were done; the next start asks the target's log"
+            );
+            self.running.shutdown().await;
+        }
+    }
+
+    fn set_state(&self, state: FlowState) {
+        self.status.send_modify(|status| status.state = state);
+    }
+}
+
+fn partitions_of(topics: &[SourceTopic]) -> Vec<TopicPartition> {
+    let partitions = topics.iter().flat_map(|topic| {
+        (0..topic.partitions).map(|partition| TopicPartition::new(topic.name.clone(), partition))
+    });
+    partitions.collect()
+}
+
+/// A position was reached in the topic of its time; one that was made anew since begins again.
+fn remembering(mut spec: PartitionSpec, position: Option<Position>) -> PartitionSpec {
+    let then = position.and_then(|position| position.topic_id);
+    if then.is_some_and(|then| spec.topic_id.is_known() && then != spec.topic_id) {
+        tracing::warn!(partition = %spec.source, "the source topic was made anew while nobody looked: beginning with its earliest record");
+        spec.stored = None;
+    }
+    spec
+}
+
+async fn wait(pause: Option<Duration>) {
+    match pause {
+        Some(pause) => sleep(pause).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn backoff(config: flow::Backoff) -> Backoff {
+    Backoff {
+        first: config.initial,
+        max: config.max,
+    }
+}
+
+fn rules_config(config: &FlowConfig) -> RulesConfig {
+    RulesConfig {
+        recompress: config.writer.compression.map(codec),
+        request_bytes_max: config.writer.max_request_bytes.map(|bytes| bytes as usize),
+    }
+}
+
+/// The codec; its level is not followed yet.
+fn codec(compression: flow::Compression) -> Compression {
+    match compression {
+        flow::Compression::None => Compression::None,
+        flow::Compression::Gzip(_) => Compression::Gzip,
+        flow::Compression::Snappy => Compression::Snappy,
+        flow::Compression::Lz4(_) => Compression::Lz4,
+        flow::Compression::Zstd(_) => Compression::Zstd,
+    }
+}
+
+fn task_config(config: &FlowConfig, index: usize, generation: u64) -> TaskConfig {
+    let consumer = &config.source.consumer;
+    TaskConfig {
+        index: u32::try_from(index).unwrap_or(u32::MAX),
+        generation,
+        producer_id: producer_id(&config.flow),
+        fetch: FetchOptions {
+            max_wait: consumer.fetch_max_wait,
+            min_bytes: i32::try_from(consumer.fetch_min_bytes).unwrap_or(i32::MAX),
+            partition_max_bytes: i32::try_from(consumer.max_partition_fetch_bytes)
+                .unwrap_or(i32::MAX),
+            isolation: match consumer.isolation {
+                flow::Isolation::ReadCommitted => Isolation::ReadCommitted,
+                flow::Isolation::ReadUncommitted => Isolation::ReadUncommitted,
+            },
+            rack: consumer.client_rack.clone().unwrap_or_default(),
+        },
+        auto_offset_reset: consumer.auto_offset_reset,
+        flush_interval: config.worker.offset_flush_interval,
+        backoff: backoff(consumer.client.retry_backoff),
+        rules: rules_config(config),
+    }
+}

@@ -1,0 +1,10 @@
+//! The mirror of records: a connector that keeps the topics of the target in step, and tasks that copy.
+
+pub mod clients;
+pub mod connector;
+pub mod discovery;
+pub mod logs;
+pub mod offsets_topic;
+pub mod positions;
+pub mod rules;
+pub mod task;

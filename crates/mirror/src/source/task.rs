@@ -1,0 +1,630 @@
+//! The source task: one actor that owns its partitions from fetch to acknowledgement.
+//!
+//! ```text
+//!             ┌───────────── requests under way ─────────────┐
+//!   dispatch ─┤ fetch · produce · look at logs · store · ... ├─> on_event ─┐
+//!       ^     └───────────────────────────────────────────────┘            │
+//!       └──────────── inbox (reconfigure, stop) ── timers ─────────────────┘
+//! ```
+//!
+//! Everything that happens is an event to one loop: no locks, and no channels on the way of the records. What depends on
+//! a broker waits in that broker's queues, so that a round costs what there is to do, not how many partitions there are,
+//! and a broker that is away holds up its own partitions only.
+//!
+//! [`reading`] fetches, [`writing`] produces, [`settling`] looks at logs, [`storing`] keeps positions; the rules are
+//! in [`crate::pipeline`].
+
+mod entry;
+mod reading;
+mod settling;
+mod storing;
+mod timers;
+mod writing;
+
+use std::collections::{BTreeMap, HashSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+use twinlog_core::config::flow::OffsetReset;
+use twinlog_core::ids::{Topic, TopicPartition};
+use twinlog_kafka::client::Client;
+use twinlog_kafka::error::{Error, Result};
+use twinlog_kafka::fetch::FetchOptions;
+use twinlog_kafka::memory::MemoryBudget;
+use twinlog_kafka::metadata::{Metadata, Topics};
+use twinlog_kafka::retry::Backoff;
+
+pub use self::entry::PartitionSpec;
+use self::entry::{Entries, Entry, EntryId, Pause};
+use self::reading::{FetchDone, SourceBroker};
+use self::settling::{Counted, Located, Looked};
+use self::storing::Stored;
+use self::timers::{Timer, Timers};
+use self::writing::{ProduceDone, TargetBroker};
+use super::positions::PositionStore;
+use crate::pipeline::planner::Rules;
+use crate::pipeline::rebuild::Rebuilt;
+use crate::status::{Counters, PartitionState, PauseReason, Paused, TaskStatus};
+
+/// How often a snapshot is published while something happens.
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
+/// How often a paused partition is tried again.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// How many events are taken in before what they made possible is sent: it fills requests.
+const EVENTS_A_ROUND_MAX: usize = 64;
+
+/// What does not change while the task runs.
+#[derive(Debug, Clone)]
+pub struct TaskConfig {
+    /// Tells the tasks of a flow apart.
+    pub index: u32,
+    /// Rises with every start.
+    pub generation: u64,
+    /// The id everything is written under.
+    pub producer_id: i64,
+    /// How the source is read.
+    pub fetch: FetchOptions,
+    /// Where to begin without a position.
+    pub auto_offset_reset: OffsetReset,
+    /// How often positions are stored.
+    pub flush_interval: Duration,
+    /// Pauses between attempts.
+    pub backoff: Backoff,
+    /// Turns the settings of a target topic into rules.
+    pub rules: super::rules::RulesConfig,
+}
+
+/// What a task can be told.
+#[derive(Debug)]
+pub enum Message {
+    /// Mirror these partitions from now on. Those that it has already go on undisturbed.
+    Reconfigure(Vec<PartitionSpec>),
+    /// Finish what is on its way until then, store positions, and end.
+    Stop {
+        /// When to end in any case.
+        deadline: Instant,
+    },
+}
+
+/// The clusters and what else a task works with.
+#[derive(Debug)]
+pub struct TaskContext {
+    /// The cluster that is read.
+    pub source: Client,
+    /// The cluster that is written.
+    pub target: Client,
+    /// Bounds what fetched records occupy.
+    pub budget: MemoryBudget,
+    /// Where positions are stored.
+    pub positions: PositionStore,
+}
+
+/// The task.
+pub struct Task {
+    config: Arc<TaskConfig>,
+    context: TaskContext,
+    entries: Entries,
+    sources: BTreeMap<i32, SourceBroker>,
+    targets: BTreeMap<i32, TargetBroker>,
+    /// Counts produce requests.
+    next_request: u64,
+    source_view: View,
+    target_view: View,
+    requests: FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>,
+    timers: Timers,
+    counters: Counters,
+    status: watch::Sender<TaskStatus>,
+    is_published: bool,
+    inbox: mpsc::Receiver<Message>,
+    storing: storing::Storing,
+    /// Topics whose settings on the target are being read.
+    asking_rules: HashSet<Topic>,
+    stop_by: Option<Instant>,
+    random: fastrand::Rng,
+}
+
+/// What the task knows of one cluster's leaders.
+struct View {
+    metadata: watch::Receiver<Arc<Metadata>>,
+    /// Topics of partitions without a leader, or with one that denies it.
+    stale: HashSet<Topic>,
+    is_refreshing: bool,
+    failures: u32,
+    not_before: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Source,
+    Target,
+}
+
+/// Something that a request led to.
+enum Event {
+    Connected(Side, i32, Result<twinlog_kafka::connection::Connection>),
+    Fetched(FetchDone),
+    Produced(ProduceDone),
+    Rebuilt(EntryId, u64, Rebuilt),
+    Located(Located),
+    Looked(Looked),
+    Counted(Counted),
+    Stored(Stored),
+    Rules(Topic, Result<Option<Rules>>),
+    Refreshed(Side, Result<()>),
+}
+
+impl Task {
+    /// A task without partitions; the first [`Message::Reconfigure`] brings them.
+    pub fn new(
+        config: TaskConfig,
+        context: TaskContext,
+        inbox: mpsc::Receiver<Message>,
+        status: watch::Sender<TaskStatus>,
+    ) -> Self {
+        let view = |client: &Client| View {
+            metadata: client.subscribe(),
+            stale: HashSet::new(),
+            is_refreshing: false,
+            failures: 0,
+            not_before: None,
+        };
+        let mut timers = Timers::default();
+        timers.set(Instant::now() + config.flush_interval, Timer::Flush);
+        Task {
+            entries: Entries::default(),
+            sources: BTreeMap::new(),
+            targets: BTreeMap::new(),
+            next_request: 1,
+            source_view: view(&context.source),
+            target_view: view(&context.target),
+            requests: FuturesUnordered::new(),
+            timers,
+            counters: Counters::default(),
+            status,
+            is_published: false,
+            inbox,
+            storing: storing::Storing::default(),
+            asking_rules: HashSet::new(),
+            stop_by: None,
+            random: fastrand::Rng::with_seed(config.generation),
+            config: Arc::new(config),
+            context,
+        }
+    }
+
+    /// Runs until it is told to stop, or whoever could tell it is gone.
+    pub async fn run(mut self) {
+        loop {
+            self.dispatch();
+            if self.is_drained() {
+                break;
+            }
+            let wake = self
+                .timers
+                .next()
+                .unwrap_or_else(|| Instant::now() + RECHECK_INTERVAL);
+            tokio::select! {
+                biased;
+                Some(event) = self.requests.next(), if !self.requests.is_empty() => {
+                    self.on_event(event);
+                    self.take_more_events();
+                }
+                message = self.inbox.recv(), if self.stop_by.is_none() => self.on_message(message),
+                () = sleep_until(wake) => self.on_timers(),
+            }
+        }
+        self.store_at_end().await;
+        self.publish();
+    }
+
+    fn take_more_events(&mut self) {
+        for _ in 1..EVENTS_A_ROUND_MAX {
+            match self.requests.next().now_or_never().flatten() {
+                Some(event) => self.on_event(event),
+                None => return,
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: Event) {
+        self.is_published = false;
+        match event {
+            Event::Connected(Side::Source, broker, result) => {
+                self.on_source_connected(broker, result);
+            }
+            Event::Connected(Side::Target, broker, result) => {
+                self.on_target_connected(broker, result);
+            }
+            Event::Fetched(done) => self.on_fetched(done),
+            Event::Produced(done) => self.on_produced(done),
+            Event::Rebuilt(id, round, rebuilt) => self.on_rebuilt(id, round, rebuilt),
+            Event::Located(located) => self.on_located(located),
+            Event::Looked(looked) => self.on_looked(looked),
+            Event::Counted(counted) => self.on_counted(counted),
+            Event::Stored(stored) => self.on_stored(stored),
+            Event::Rules(topic, result) => self.on_rules(&topic, result),
+            Event::Refreshed(side, result) => self.on_refreshed(side, result),
+        }
+    }
+
+    fn on_message(&mut self, message: Option<Message>) {
+        match message {
+            Some(Message::Reconfigure(specs)) => self.reconfigure(specs),
+            Some(Message::Stop { deadline }) => self.stop(deadline),
+            None => self.stop(Instant::now()),
+        }
+    }
+
+    fn on_timers(&mut self) {
+        let now = Instant::now();
+        while let Some(timer) = self.timers.pop_due(now) {
+            match timer {
+                Timer::Flush => {
+                    self.flush_positions();
+                    self.timers
+                        .set(now + self.config.flush_interval, Timer::Flush);
+                }
+                Timer::Publish => self.publish(),
+                Timer::Recheck(id) => self.recheck(id),
+                Timer::Touch(id) => self.touch(id),
+                Timer::Wake => {}
+            }
+        }
+    }
+
+    /// Starts every request that can be started.
+    fn dispatch(&mut self) {
+        self.follow_metadata(Side::Source);
+        self.follow_metadata(Side::Target);
+        self.dispatch_refresh(Side::Source);
+        self.dispatch_refresh(Side::Target);
+        if self.stop_by.is_none() {
+            self.dispatch_reading();
+            self.dispatch_settling();
+        }
+        self.dispatch_writing();
+        self.dispatch_storing();
+        if !self.is_published && !self.timers.is_publishing() {
+            self.timers
+                .set(Instant::now() + PUBLISH_INTERVAL, Timer::Publish);
+        }
+    }
+
+    fn push(&mut self, request: impl Future<Output = Event> + Send + 'static) {
+        self.requests.push(Box::pin(request));
+    }
+
+    fn reconfigure(&mut self, specs: Vec<PartitionSpec>) {
+        let wanted: HashSet<&TopicPartition> = specs.iter().map(|spec| &spec.source).collect();
+        let gone = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| !wanted.contains(&entry.spec.source));
+        let gone: Vec<EntryId> = gone.map(|(id, _)| id).collect();
+        let left = gone.len();
+        for id in gone {
+            self.drop_entry(id);
+        }
+        let mut joined = 0;
+        for spec in specs {
+            if self.entries.by_source(&spec.source).is_none() {
+                self.add_entry(spec);
+                joined += 1;
+            }
+        }
+        if joined + left > 0 {
+            let partitions = self.entries.iter().count();
+            tracing::info!(
+                task = self.config.index,
+                joined,
+                left,
+                partitions,
+                "partitions assigned"
+            );
+        }
+        self.is_published = false;
+    }
+
+    fn add_entry(&mut self, spec: PartitionSpec) {
+        let id = self.entries.insert(Entry::new(spec));
+        self.assign_leader(id, Side::Source);
+        self.assign_leader(id, Side::Target);
+        self.touch(id);
+    }
+
+    /// Lets go of a partition at its frontier, which is stored with the next flush.
+    fn drop_entry(&mut self, id: EntryId) {
+        self.set_reading(id, entry::Reading::Out);
+        if let Some(entry) = self.entries.remove(id) {
+            self.storing.on_dropped(&entry);
+        }
+    }
+
+    /// Does what follows from any change of a partition's state. The one place that decides what it does next.
+    fn touch(&mut self, id: EntryId) {
+        self.feed(id);
+        self.schedule_asking(id);
+        self.schedule_sending(id);
+        self.schedule_reading(id);
+    }
+
+    fn pause(&mut self, id: EntryId, reason: PauseReason) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        if entry.last_pause.as_ref() != Some(&reason) {
+            let _span = entry.span().entered();
+            tracing::warn!(%reason, remedy = reason.remedy(), "paused, others go on");
+            entry.last_pause = Some(reason.clone());
+        }
+        if let Some(lane) = &mut entry.lane {
+            // Memory is for those that move.
+            lane.reread();
+        }
+        entry.pause = Some(Pause {
+            reason,
+            since: Instant::now(),
+        });
+        self.timers
+            .set(Instant::now() + RECHECK_INTERVAL, Timer::Recheck(id));
+        self.touch(id);
+    }
+
+    /// Tries a paused partition again. Its target topic may have other settings now.
+    fn recheck(&mut self, id: EntryId) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        let Some(pause) = entry.pause.take() else {
+            return;
+        };
+        let topic = entry.spec.target.topic.clone();
+        if let Some(lane) = &mut entry.lane {
+            lane.writer.suspect();
+        }
+        if matches!(pause.reason, PauseReason::RecordTooLarge { .. }) {
+            // It stays until the limit is known.
+            entry.pause = Some(pause);
+            self.ask_rules(topic);
+            self.timers
+                .set(Instant::now() + RECHECK_INTERVAL, Timer::Recheck(id));
+        }
+        self.touch(id);
+    }
+
+    fn stop(&mut self, deadline: Instant) {
+        self.stop_by = Some(deadline);
+        self.timers.set(deadline, Timer::Wake);
+        for id in self.entries.ids() {
+            self.set_reading(id, entry::Reading::Out);
+            if let Some(lane) = self
+                .entries
+                .get_mut(id)
+                .and_then(|entry| entry.lane.as_mut())
+            {
+                lane.reread();
+            }
+        }
+    }
+
+    fn is_drained(&self) -> bool {
+        let Some(deadline) = self.stop_by else {
+            return false;
+        };
+        let waiting = |entry: &Entry| {
+            entry
+                .lane
+                .as_ref()
+                .is_some_and(|lane| lane.writer.is_waiting())
+        };
+        let late = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| waiting(entry))
+            .count();
+        if Instant::now() < deadline {
+            return late == 0 && !self.storing.is_under_way();
+        }
+        if late > 0 {
+            tracing::warn!(
+                partitions = late,
+                "stopped before the target answered; the next start asks its log"
+            );
+        }
+        true
+    }
+
+    fn publish(&mut self) {
+        self.is_published = true;
+        let mut status = TaskStatus {
+            generation: self.config.generation,
+            counters: self.counters.clone(),
+            ..TaskStatus::default()
+        };
+        for (_, entry) in self.entries.iter() {
+            match entry.state() {
+                PartitionState::Starting => status.starting += 1,
+                PartitionState::Running => status.running += 1,
+                PartitionState::Settling => status.settling += 1,
+                PartitionState::Paused(reason) => {
+                    let since = entry.pause.as_ref().map(|pause| pause.since.elapsed());
+                    status.paused.push(Paused {
+                        partition: entry.spec.source.clone(),
+                        reason,
+                        since: since.unwrap_or_default(),
+                    });
+                }
+            }
+            status.lag_records += entry.lag().unwrap_or(0);
+        }
+        self.status.send_replace(status);
+    }
+
+    fn view(&mut self, side: Side) -> &mut View {
+        match side {
+            Side::Source => &mut self.source_view,
+            Side::Target => &mut self.target_view,
+        }
+    }
+
+    /// Takes note of leaders that changed, whoever asked for them.
+    fn follow_metadata(&mut self, side: Side) {
+        if self.view(side).metadata.has_changed().unwrap_or(false) {
+            self.view(side).metadata.mark_unchanged();
+            for id in self.entries.ids() {
+                if self.assign_leader(id, side) {
+                    self.touch(id);
+                }
+            }
+        }
+    }
+
+    /// Looks a partition's leader up; whether it is another one than before.
+    fn assign_leader(&mut self, id: EntryId, side: Side) -> bool {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return false;
+        };
+        let (view, partition, known) = match side {
+            Side::Source => (
+                &mut self.source_view,
+                &entry.spec.source,
+                &mut entry.source_leader,
+            ),
+            Side::Target => (
+                &mut self.target_view,
+                &entry.spec.target,
+                &mut entry.target_leader,
+            ),
+        };
+        let found = view.metadata.borrow().leader(partition);
+        if found.is_none() {
+            view.stale.insert(partition.topic.clone());
+        }
+        let before = std::mem::replace(known, found);
+        if before == found {
+            return false;
+        }
+        match side {
+            Side::Source => {
+                entry.preferred_replica = None;
+                self.on_source_leader(id);
+            }
+            Side::Target => entry.is_ready = false,
+        }
+        true
+    }
+
+    /// Forgets a leader that denies it, or that is gone, and asks for the one there is now.
+    fn on_stale_leader(&mut self, id: EntryId, side: Side) {
+        let Some(entry) = self.entries.get(id) else {
+            return;
+        };
+        let topic = match side {
+            Side::Source => entry.spec.source.topic.clone(),
+            Side::Target => entry.spec.target.topic.clone(),
+        };
+        self.view(side).stale.insert(topic);
+    }
+
+    fn dispatch_refresh(&mut self, side: Side) {
+        let now = Instant::now();
+        let client = match side {
+            Side::Source => self.context.source.clone(),
+            Side::Target => self.context.target.clone(),
+        };
+        let view = self.view(side);
+        let is_due = view.not_before.is_none_or(|at| at <= now);
+        if view.stale.is_empty() || view.is_refreshing || !is_due {
+            return;
+        }
+        view.is_refreshing = true;
+        let topics = Topics::Named(view.stale.drain().collect());
+        self.push(async move {
+            let refreshed = client.refresh(&topics).await;
+            Event::Refreshed(side, refreshed.map(drop))
+        });
+    }
+
+    fn on_refreshed(&mut self, side: Side, result: Result<()>) {
+        let now = Instant::now();
+        let failures = self.view(side).failures;
+        let pause = self.config.backoff.pause(failures, &mut self.random);
+        let view = self.view(side);
+        view.is_refreshing = false;
+        // Elections take a moment: even a good answer is not asked for again at once.
+        view.not_before = Some(now + pause);
+        view.failures = failures.saturating_add(1);
+        self.timers.set(now + pause, Timer::Wake);
+        if let Err(error) = result {
+            log_failure("look for leaders", &error, failures);
+        }
+        self.follow_metadata(side);
+        for id in self.entries.ids() {
+            let Some(entry) = self.entries.get(id) else {
+                continue;
+            };
+            let leader = match side {
+                Side::Source => entry.source_leader,
+                Side::Target => entry.target_leader,
+            };
+            if leader.is_none() {
+                self.on_stale_leader(id, side);
+            }
+        }
+        if self.view(side).stale.is_empty() {
+            self.view(side).failures = 0;
+        }
+    }
+
+    fn ask_rules(&mut self, topic: Topic) {
+        if self.asking_rules.insert(topic.clone()) {
+            let target = self.context.target.clone();
+            let config = self.config.rules;
+            self.push(async move {
+                let rules = config.of_topic(&target, &topic).await;
+                Event::Rules(topic, rules)
+            });
+        }
+    }
+
+    fn on_rules(&mut self, topic: &Topic, result: Result<Option<Rules>>) {
+        self.asking_rules.remove(topic);
+        let rules = match result {
+            Ok(Some(rules)) => rules,
+            Ok(None) => return,
+            Err(error) => return log_failure("read the settings of a target topic", &error, 0),
+        };
+        for id in self.entries.ids() {
+            let Some(entry) = self.entries.get_mut(id) else {
+                continue;
+            };
+            if entry.spec.target.topic != *topic {
+                continue;
+            }
+            entry.spec.rules = rules;
+            if let Some(lane) = &mut entry.lane
+                && *lane.rules() != rules
+            {
+                lane.set_rules(rules);
+                entry.pause = None;
+            }
+            self.touch(id);
+        }
+    }
+}
+
+/// Logs a failure that is met by trying again: early ones are normal while a cluster changes its mind.
+fn log_failure(action: &str, error: &Error, failures: u32) {
+    let error = error as &dyn std::error::Error;
+    if failures < 5 {
+        tracing::info!(action, error, "trying again");
+    } else {
+        tracing::warn!(action, error, failures, "still failing, trying again");
+    }
+}

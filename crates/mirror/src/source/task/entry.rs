@@ -1,0 +1,254 @@
+//! What a task knows of one partition, and the table of all of them.
+
+use std::collections::HashMap;
+
+use tokio::time::Instant;
+use twinlog_core::ids::{TopicId, TopicPartition, UpstreamOffset};
+use twinlog_core::offsets::TargetMark;
+use twinlog_core::records::connect_offset::Position;
+use twinlog_kafka::metadata::Leader;
+
+use crate::pipeline::lane::Lane;
+use crate::pipeline::planner::Rules;
+use crate::pipeline::writer::Frontier;
+use crate::status::{PartitionState, PauseReason};
+use crate::verdict::Refused;
+
+/// A partition that a task is to mirror.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartitionSpec {
+    /// On the source.
+    pub source: TopicPartition,
+    /// Its copy.
+    pub target: TopicPartition,
+    /// The source topic's id, [`TopicId::ZERO`] if its brokers have none.
+    pub topic_id: TopicId,
+    /// How far it was mirrored, if it was.
+    pub stored: Option<Position>,
+    /// What the target takes.
+    pub rules: Rules,
+}
+
+/// Names an [`Entry`]; outlives it without harm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryId {
+    index: usize,
+    generation: u64,
+}
+
+/// One partition of the task.
+#[derive(Debug)]
+pub struct Entry {
+    pub spec: PartitionSpec,
+    /// Where to begin, until the lane is open.
+    pub start: Start,
+    pub lane: Option<Lane>,
+    pub pause: Option<Pause>,
+    /// The reason of the last pause, so that the same one is not reported again and again.
+    pub last_pause: Option<PauseReason>,
+    /// What the target said about the batch that put the writer in doubt.
+    pub objection: Option<Objection>,
+    /// Nothing is sent or asked before.
+    pub not_before: Option<Instant>,
+    /// Failures since the last acknowledged batch.
+    pub failures: u32,
+    pub source_leader: Option<Leader>,
+    pub target_leader: Option<Leader>,
+    /// The replica that the leader wants us to read from (KIP-392).
+    pub preferred_replica: Option<i32>,
+    pub reading: Reading,
+    /// Whether it is in the ready queue of its target broker.
+    pub is_ready: bool,
+    /// The last produce request it was in: a request takes one batch of a partition.
+    pub last_request: u64,
+    /// Whether a question about it is under way or waiting to be asked.
+    pub is_asked: bool,
+    /// The end of the source's log as far as it may be read.
+    pub log_end: Option<i64>,
+    /// What the offsets topic holds.
+    pub stored: Option<Frontier>,
+    pub is_storing: bool,
+}
+
+/// Where a partition begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// The source must be asked for the ends of its log.
+    Locate(Locate),
+    /// The target's log must be looked at, which `mark` describes as of when the position was stored.
+    Place {
+        upstream: UpstreamOffset,
+        mark: Option<TargetMark>,
+    },
+}
+
+/// Why the source is asked for the ends of its log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locate {
+    /// There is no position: begin as configured.
+    NoPosition,
+    /// The position is not in the log.
+    OutOfRange(UpstreamOffset),
+    /// The copy, or the source topic, was made anew: begin with the earliest record.
+    Anew,
+}
+
+/// Whether a partition is being fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// In no session.
+    Out,
+    /// In this broker's session.
+    In(i32),
+    /// To be in this broker's session again when its queue has drained.
+    Held(i32),
+}
+
+/// Why and since when a partition stands still.
+#[derive(Debug, Clone)]
+pub struct Pause {
+    pub reason: PauseReason,
+    pub since: Instant,
+}
+
+/// A refusal to be acted on when the writer is out of doubt.
+#[derive(Debug, Clone)]
+pub enum Objection {
+    /// It may succeed later.
+    Later,
+    /// What was fetched is damaged.
+    Damaged(String),
+    /// It will not succeed as it is.
+    Refused(Refused, String),
+}
+
+impl Entry {
+    pub fn new(spec: PartitionSpec) -> Self {
+        let stored = spec.stored.filter(Position::is_set);
+        let start = match stored {
+            Some(position) => Start::Place {
+                upstream: position.upstream,
+                mark: position.target,
+            },
+            None => Start::Locate(Locate::NoPosition),
+        };
+        Entry {
+            spec,
+            start,
+            lane: None,
+            pause: None,
+            last_pause: None,
+            objection: None,
+            not_before: None,
+            failures: 0,
+            source_leader: None,
+            target_leader: None,
+            preferred_replica: None,
+            reading: Reading::Out,
+            is_ready: false,
+            last_request: 0,
+            is_asked: false,
+            log_end: None,
+            stored: None,
+            is_storing: false,
+        }
+    }
+
+    /// How far it is mirrored, once that is known.
+    pub fn frontier(&self) -> Option<Frontier> {
+        self.lane.as_ref().map(|lane| lane.writer.frontier())
+    }
+
+    /// Whether a crash from now on could be recovered from: nothing may be sent before the place where it goes was stored.
+    pub fn is_anchored(&self) -> bool {
+        self.stored.is_some()
+    }
+
+    /// Source records that are not mirrored yet.
+    pub fn lag(&self) -> Option<u64> {
+        let behind = self.log_end? - self.frontier()?.upstream.0;
+        Some(behind.max(0).unsigned_abs())
+    }
+
+    pub fn state(&self) -> PartitionState {
+        match (&self.pause, &self.lane) {
+            (Some(pause), _) => PartitionState::Paused(pause.reason.clone()),
+            (None, None) => PartitionState::Starting,
+            (None, Some(lane)) if lane.writer.is_in_doubt() => PartitionState::Settling,
+            (None, Some(_)) if !self.is_anchored() => PartitionState::Starting,
+            (None, Some(_)) => PartitionState::Running,
+        }
+    }
+
+    /// The span of everything that is logged about it.
+    pub fn span(&self) -> tracing::Span {
+        let TopicPartition { topic, partition } = &self.spec.source;
+        tracing::info_span!("partition", %topic, partition)
+    }
+}
+
+/// All partitions of a task.
+#[derive(Debug, Default)]
+pub struct Entries {
+    slots: Vec<Option<(u64, Entry)>>,
+    free: Vec<usize>,
+    next_generation: u64,
+    by_source: HashMap<TopicPartition, EntryId>,
+    by_target: HashMap<TopicPartition, EntryId>,
+}
+
+impl Entries {
+    pub fn insert(&mut self, entry: Entry) -> EntryId {
+        let index = self.free.pop().unwrap_or(self.slots.len());
+        let generation = self.next_generation;
+        self.next_generation += 1;
+        let id = EntryId { index, generation };
+        self.by_source.insert(entry.spec.source.clone(), id);
+        self.by_target.insert(entry.spec.target.clone(), id);
+        let slot = Some((generation, entry));
+        match self.slots.get_mut(index) {
+            Some(empty) => *empty = slot,
+            None => self.slots.push(slot),
+        }
+        id
+    }
+
+    pub fn remove(&mut self, id: EntryId) -> Option<Entry> {
+        self.get(id)?;
+        let (_, entry) = self.slots.get_mut(id.index)?.take()?;
+        self.free.push(id.index);
+        self.by_source.remove(&entry.spec.source);
+        self.by_target.remove(&entry.spec.target);
+        Some(entry)
+    }
+
+    pub fn get(&self, id: EntryId) -> Option<&Entry> {
+        let (generation, entry) = self.slots.get(id.index)?.as_ref()?;
+        (*generation == id.generation).then_some(entry)
+    }
+
+    pub fn get_mut(&mut self, id: EntryId) -> Option<&mut Entry> {
+        let (generation, entry) = self.slots.get_mut(id.index)?.as_mut()?;
+        (*generation == id.generation).then_some(entry)
+    }
+
+    pub fn by_source(&self, partition: &TopicPartition) -> Option<EntryId> {
+        self.by_source.get(partition).copied()
+    }
+
+    pub fn by_target(&self, partition: &TopicPartition) -> Option<EntryId> {
+        self.by_target.get(partition).copied()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (EntryId, &Entry)> {
+        self.slots.iter().enumerate().filter_map(|(index, slot)| {
+            let (generation, entry) = slot.as_ref()?;
+            let generation = *generation;
+            Some((EntryId { index, generation }, entry))
+        })
+    }
+
+    pub fn ids(&self) -> Vec<EntryId> {
+        self.iter().map(|(id, _)| id).collect()
+    }
+}

@@ -1,0 +1,460 @@
+//! The source half of a task: one fetch session and at most one fetch under way per broker.
+//!
+//! A partition is in the session of its leader, or of the replica the leader names, while it may take more. One whose
+//! queue is full leaves the session; while there are such, fetches wait only briefly, so that it comes back as soon as
+//! it has drained.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use twinlog_core::ids::UpstreamOffset;
+use twinlog_kafka::client::Purpose;
+use twinlog_kafka::connection::{CallOptions, Connection};
+use twinlog_kafka::error::{Class, Error, ErrorCode, Result};
+use twinlog_kafka::fetch::{FetchPosition, FetchSession, Fetched, FetchedPartition, Isolation};
+use twinlog_kafka::wire::{FetchRequest, FetchResponse};
+
+use super::entry::{EntryId, Locate, Reading, Start};
+use super::timers::Timer;
+use super::{Event, Side, Task, log_failure};
+use crate::pipeline::planner::{Aborted, Trouble};
+use crate::pipeline::rebuild::{Rebuilt, Stopped, rebuild};
+use crate::status::PauseReason;
+use crate::verdict::{Refused, Verdict, verdict};
+
+/// A partition with more than this fetched and not acknowledged is not fetched from.
+const LANE_BYTES_MAX: usize = 1 << 20;
+/// The least a fetch asks for; what an idle one holds of the budget.
+const FETCH_BYTES_MIN: usize = 1 << 20;
+/// The most a fetch asks for. Larger ones are slower: their memory is cold before it is written.
+const FETCH_BYTES_MAX: usize = 8 << 20;
+/// How long a fetch may wait for records while partitions wait to come back.
+const BRIEF_WAIT: Duration = Duration::from_millis(10);
+/// How often damaged bytes are fetched again before the partition is paused.
+const DAMAGED_ATTEMPTS_MAX: u32 = 3;
+
+/// One broker of the source.
+pub struct SourceBroker {
+    pub session: FetchSession,
+    pub connection: Option<Connection>,
+    pub is_connecting: bool,
+    pub is_fetching: bool,
+    /// Partitions that wait for their queues to drain.
+    pub held: usize,
+    pub fetch_bytes: usize,
+    /// Partitions to ask for the ends of their logs.
+    pub locate: Vec<EntryId>,
+    pub is_locating: bool,
+    pub not_before: Option<Instant>,
+    pub failures: u32,
+}
+
+/// A fetch that has ended.
+pub struct FetchDone {
+    broker: i32,
+    asked_bytes: usize,
+    result: Result<FetchResponse>,
+}
+
+impl Task {
+    pub(super) fn source_broker(&mut self, broker: i32) -> &mut SourceBroker {
+        let options = &self.config.fetch;
+        self.sources.entry(broker).or_insert_with(|| SourceBroker {
+            session: FetchSession::new(options.clone()),
+            connection: None,
+            is_connecting: false,
+            is_fetching: false,
+            held: 0,
+            fetch_bytes: FETCH_BYTES_MIN,
+            locate: Vec::new(),
+            is_locating: false,
+            not_before: None,
+            failures: 0,
+        })
+    }
+
+    /// Puts a partition into the session it belongs to now, at its position.
+    pub(super) fn schedule_reading(&mut self, id: EntryId) {
+        let Some(entry) = self.entries.get(id) else {
+            return;
+        };
+        let now = Instant::now();
+        let may_read = self.stop_by.is_none()
+            && entry.pause.is_none()
+            && entry.not_before.is_none_or(|at| at <= now)
+            && !matches!(entry.start, Start::Locate(_));
+        let lane = entry.lane.as_ref().filter(|_| may_read);
+        let lane = lane.filter(|lane| lane.stopped().is_none() && !lane.writer.is_in_doubt());
+        let reading = match (lane, entry.source_leader) {
+            (Some(lane), Some(leader)) => {
+                let broker = entry.preferred_replica.unwrap_or(leader.broker);
+                match lane.bytes() < LANE_BYTES_MAX {
+                    true => Reading::In(broker),
+                    false => Reading::Held(broker),
+                }
+            }
+            _ => Reading::Out,
+        };
+        self.set_reading(id, reading);
+    }
+
+    pub(super) fn set_reading(&mut self, id: EntryId, reading: Reading) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        let partition = entry.spec.source.clone();
+        let position = entry
+            .lane
+            .as_ref()
+            .zip(entry.source_leader)
+            .map(|(lane, leader)| FetchPosition {
+                topic_id: leader.topic_id,
+                offset: lane.next_read().0,
+                leader_epoch: leader.epoch,
+                max_bytes: None,
+            });
+        let before = std::mem::replace(&mut entry.reading, reading);
+        match before {
+            Reading::In(broker) if before != reading => {
+                self.source_broker(broker).session.remove(&partition);
+            }
+            Reading::Held(broker) if before != reading => self.source_broker(broker).held -= 1,
+            Reading::Out | Reading::In(_) | Reading::Held(_) => {}
+        }
+        match (reading, position) {
+            (Reading::In(broker), Some(position)) => {
+                self.source_broker(broker).session.set(&partition, position);
+            }
+            (Reading::Held(broker), _) if before != reading => self.source_broker(broker).held += 1,
+            _ => {}
+        }
+    }
+
+    /// The leader changed: the copy goes on at the new one, unless the topic is another one by the same name.
+    pub(super) fn on_source_leader(&mut self, id: EntryId) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        let Some(leader) = entry.source_leader else {
+            return;
+        };
+        let known = entry
+            .spec
+            .topic_id
+            .is_known()
+            .then_some(entry.spec.topic_id);
+        if leader.topic_id.is_known() {
+            entry.spec.topic_id = leader.topic_id;
+        }
+        if known.is_some_and(|known| leader.topic_id.is_known() && known != leader.topic_id) {
+            let _span = entry.span().entered();
+            tracing::warn!("the source topic was made anew: going on with its earliest record");
+            entry.start = Start::Locate(Locate::Anew);
+            if let Some(lane) = &mut entry.lane {
+                lane.reread();
+            }
+        }
+    }
+
+    pub(super) fn dispatch_reading(&mut self) {
+        let now = Instant::now();
+        let brokers: Vec<i32> = self.sources.keys().copied().collect();
+        for id in brokers {
+            let broker = self.source_broker(id);
+            let is_due = broker.not_before.is_none_or(|at| at <= now);
+            if broker.is_fetching || broker.is_connecting || broker.session.is_empty() || !is_due {
+                continue;
+            }
+            match broker
+                .connection
+                .clone()
+                .filter(|connection| !connection.is_closed())
+            {
+                Some(connection) => self.start_fetch(id, connection),
+                None => {
+                    broker.is_connecting = true;
+                    let (source, purpose) = (
+                        self.context.source.clone(),
+                        Purpose::Fetch(self.config.index),
+                    );
+                    self.push(async move {
+                        Event::Connected(Side::Source, id, source.connection(id, purpose).await)
+                    });
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_source_connected(&mut self, id: i32, result: Result<Connection>) {
+        self.source_broker(id).is_connecting = false;
+        match result {
+            Ok(connection) => self.source_broker(id).connection = Some(connection),
+            Err(error) => self.on_source_broker_failed(id, &error),
+        }
+    }
+
+    fn start_fetch(&mut self, id: i32, connection: Connection) {
+        let budget = self.context.budget.clone();
+        let broker = self.source_broker(id);
+        let version_max = Some(broker.session.version_max());
+        let version = match connection.version_of::<FetchRequest>(version_max) {
+            Ok(version) => version,
+            Err(error) => return self.on_source_broker_failed(id, &error),
+        };
+        let asked_bytes = broker.fetch_bytes.min(budget.limit() / 2);
+        let bytes = i32::try_from(asked_bytes).unwrap_or(i32::MAX);
+        let mut request = broker.session.build(version, bytes);
+        if broker.held > 0 {
+            request.max_wait_ms = request.max_wait_ms.min(BRIEF_WAIT.as_millis() as i32);
+        }
+        broker.is_fetching = true;
+        self.push(async move {
+            let share = budget.reserve(asked_bytes).await;
+            let options = CallOptions {
+                version_max: Some(version),
+                timeout: None,
+                share: Some(share),
+            };
+            let result = connection.call_with(&request, options).await;
+            Event::Fetched(FetchDone {
+                broker: id,
+                asked_bytes,
+                result,
+            })
+        });
+    }
+
+    pub(super) fn on_fetched(&mut self, done: FetchDone) {
+        let broker = self.source_broker(done.broker);
+        broker.is_fetching = false;
+        let fetched = match done.result {
+            Ok(response) => broker.session.interpret(response),
+            Err(error) => {
+                broker.session.reset();
+                Err(error)
+            }
+        };
+        match fetched {
+            Ok(fetched) => {
+                broker.failures = 0;
+                broker.adapt(&fetched, done.asked_bytes);
+                for partition in fetched.partitions {
+                    self.on_fetched_partition(done.broker, partition);
+                }
+            }
+            // The session was reset already; the next request opens a new one.
+            Err(error) if error.class() == Class::ResetFetchSession => {}
+            Err(error) => self.on_source_broker_failed(done.broker, &error),
+        }
+    }
+
+    fn on_source_broker_failed(&mut self, id: i32, error: &Error) {
+        let failures = self.source_broker(id).failures;
+        let pause = self.config.backoff.pause(failures, &mut self.random);
+        log_failure("fetch from the source", error, failures);
+        let broker = self.source_broker(id);
+        broker.failures = failures.saturating_add(1);
+        broker.connection = None;
+        broker.not_before = Some(Instant::now() + pause);
+        self.counters.retries += 1;
+        self.timers.set(Instant::now() + pause, Timer::Wake);
+        let led = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.reading == Reading::In(id));
+        let led: Vec<EntryId> = led.map(|(id, _)| id).collect();
+        for entry in led {
+            if let Some(entry) = self.entries.get_mut(entry) {
+                entry.preferred_replica = None;
+            }
+            self.on_stale_leader(entry, Side::Source);
+        }
+    }
+
+    fn on_fetched_partition(&mut self, broker: i32, fetched: FetchedPartition) {
+        let Some(id) = self.entries.by_source(&fetched.partition) else {
+            return;
+        };
+        let isolation = self.config.fetch.isolation;
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        if entry.reading != Reading::In(broker) {
+            return;
+        }
+        if fetched.error != ErrorCode::NONE {
+            return self.on_fetch_error(id, &fetched);
+        }
+        entry.log_end = fetched.readable_end(isolation).or(entry.log_end);
+        if let Some(replica) = fetched.preferred_read_replica {
+            entry.preferred_replica = Some(replica);
+        }
+        let Some(lane) = &mut entry.lane else {
+            return;
+        };
+        if fetched.fetch_offset == lane.next_read().0 && !fetched.records.is_empty() {
+            let aborted: Vec<Aborted> = fetched
+                .aborted
+                .iter()
+                .map(|transaction| Aborted {
+                    producer_id: transaction.producer_id,
+                    first_offset: transaction.first_offset,
+                })
+                .collect();
+            if let Err(trouble) = lane.on_fetched(fetched.records, &aborted) {
+                self.on_damaged(id, &trouble);
+            }
+        }
+        self.touch(id);
+    }
+
+    fn on_fetch_error(&mut self, id: EntryId, fetched: &FetchedPartition) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        let error = Error::Broker {
+            action: format!(
+                "fetch {} at offset {}",
+                fetched.partition, fetched.fetch_offset
+            ),
+            code: fetched.error,
+            message: None,
+        };
+        entry.preferred_replica = None;
+        match verdict(&error) {
+            Verdict::Reposition => {
+                entry.start =
+                    Start::Locate(Locate::OutOfRange(UpstreamOffset(fetched.fetch_offset)));
+                self.touch(id);
+            }
+            Verdict::Pause(Refused::Permission) => {
+                let message = error.to_string();
+                self.pause(id, PauseReason::Permission { message });
+            }
+            // A topic made anew answers with an id the broker does not know; metadata tells.
+            Verdict::RefreshAndRetry => {
+                self.on_stale_leader(id, Side::Source);
+                self.back_off(id, "fetch", &error);
+            }
+            _ => self.back_off(id, "fetch", &error),
+        }
+    }
+
+    fn on_damaged(&mut self, id: EntryId, trouble: &Trouble) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        let Some(lane) = &entry.lane else {
+            return;
+        };
+        entry.failures += 1;
+        if entry.failures >= DAMAGED_ATTEMPTS_MAX {
+            let offset = lane.next_read();
+            let message = described(trouble);
+            return self.pause(id, PauseReason::Damaged { offset, message });
+        }
+        self.wait(id);
+    }
+
+    /// Hands what was fetched to the writer; large batches are rebuilt on another thread.
+    pub(super) fn feed(&mut self, id: EntryId) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        let Some(lane) = entry.lane.as_mut().filter(|_| entry.pause.is_none()) else {
+            return;
+        };
+        if let Some(order) = lane.feed(&mut self.counters) {
+            self.push(async move {
+                let round = order.round;
+                let work = tokio::task::spawn_blocking(move || rebuild(&order.job)).await;
+                let rebuilt =
+                    work.unwrap_or_else(|lost| std::panic::resume_unwind(lost.into_panic()));
+                Event::Rebuilt(id, round, rebuilt)
+            });
+        }
+        self.check_stopped(id);
+    }
+
+    pub(super) fn on_rebuilt(&mut self, id: EntryId, round: u64, rebuilt: Rebuilt) {
+        if let Some(lane) = self
+            .entries
+            .get_mut(id)
+            .and_then(|entry| entry.lane.as_mut())
+        {
+            lane.on_rebuilt(round, rebuilt);
+        }
+        self.touch(id);
+    }
+
+    /// Pauses a partition that has come to a batch that cannot be rebuilt, once all before it is written.
+    fn check_stopped(&mut self, id: EntryId) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        let Some(lane) = entry.lane.as_mut().filter(|lane| lane.writer.is_idle()) else {
+            return;
+        };
+        let reason = match lane.stopped() {
+            None => return,
+            Some(Stopped::TooLarge(too_large)) => PauseReason::RecordTooLarge {
+                offset: UpstreamOffset(too_large.offset),
+                size: too_large.size,
+                limit: too_large.limit,
+            },
+            Some(damaged @ Stopped::Damaged(_)) => {
+                let (offset, message) = (lane.writer.frontier().upstream, described(damaged));
+                entry.failures += 1;
+                if entry.failures < DAMAGED_ATTEMPTS_MAX {
+                    lane.reread();
+                    return self.wait(id);
+                }
+                PauseReason::Damaged { offset, message }
+            }
+        };
+        self.pause(id, reason);
+    }
+}
+
+impl SourceBroker {
+    /// Asks for more while answers are full, and for less while they are nearly empty.
+    fn adapt(&mut self, fetched: &Fetched, asked_bytes: usize) {
+        let got: usize = fetched
+            .partitions
+            .iter()
+            .map(|partition| partition.records.len())
+            .sum();
+        if got >= asked_bytes / 2 {
+            self.fetch_bytes = (self.fetch_bytes * 2).min(FETCH_BYTES_MAX);
+        } else if got < asked_bytes / 8 {
+            self.fetch_bytes = (self.fetch_bytes / 2).max(FETCH_BYTES_MIN);
+        }
+    }
+}
+
+/// How far a partition may be read, as far as an answer tells.
+trait ReadableEnd {
+    fn readable_end(&self, isolation: Isolation) -> Option<i64>;
+}
+
+impl ReadableEnd for FetchedPartition {
+    fn readable_end(&self, isolation: Isolation) -> Option<i64> {
+        let end = match isolation {
+            Isolation::ReadCommitted => self.last_stable_offset,
+            Isolation::ReadUncommitted => self.high_watermark,
+        };
+        Some(end).filter(|end| *end >= 0)
+    }
+}
+
+/// An error with its causes in one line, for a reason that is shown long after it was logged.
+pub(super) fn described(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

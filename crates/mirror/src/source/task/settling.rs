@@ -1,0 +1,472 @@
+//! Looking at logs: where a partition begins on the source, and what its copy holds.
+//!
+//! Questions are gathered by the broker that must answer, one request under way at each, so that a broker that is away
+//! delays nobody else's.
+
+use tokio::time::Instant;
+use twinlog_core::config::flow::OffsetReset;
+use twinlog_core::ids::TopicPartition;
+use twinlog_core::offsets::{Expects, Sequence, TargetMark, TargetTail};
+use twinlog_kafka::admin::Results;
+use twinlog_kafka::error::{Error, Result};
+
+use super::entry::{Entry, EntryId, Locate, Objection, Start};
+use super::reading::described;
+use super::timers::Timer;
+use super::{Event, Side, Task, log_failure};
+use crate::pipeline::lane::Lane;
+use crate::pipeline::writer::{Frontier, Resumed};
+use crate::source::logs::{self, LogEnds, TailCount};
+use crate::status::PauseReason;
+use crate::verdict::{Refused, Verdict, verdict};
+
+/// Partitions in one question.
+const ASKED_MAX: usize = 1_000;
+/// How often the target may refuse the same batch for a reason we act on before the partition is paused.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// Where source logs begin and end.
+pub struct Located {
+    broker: i32,
+    results: Vec<(EntryId, Result<LogEnds>)>,
+}
+
+/// How target logs end.
+pub struct Looked {
+    broker: i32,
+    results: Vec<(EntryId, Result<TargetTail>)>,
+}
+
+/// Whose records a target log holds since the mark.
+pub struct Counted {
+    id: EntryId,
+    expects: Expects,
+    result: Result<TailCount>,
+}
+
+impl Task {
+    /// Puts a partition that does not know where it stands into the queue of the broker that does.
+    pub(super) fn schedule_asking(&mut self, id: EntryId) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        let is_due = entry.not_before.is_none_or(|at| at <= Instant::now());
+        if entry.is_asked || entry.pause.is_some() || !is_due || self.stop_by.is_some() {
+            return;
+        }
+        let is_waiting = entry
+            .lane
+            .as_ref()
+            .is_some_and(|lane| lane.writer.is_waiting());
+        let side = match (&entry.start, &entry.lane) {
+            (Start::Locate(_), _) if !is_waiting => Side::Source,
+            (Start::Locate(_), _) => return,
+            (Start::Place { .. }, None) => Side::Target,
+            (Start::Place { .. }, Some(lane)) if lane.writer.wants_settling() => Side::Target,
+            (Start::Place { .. }, Some(_)) => return,
+        };
+        match side {
+            Side::Source => {
+                let Some(leader) = entry.source_leader else {
+                    return;
+                };
+                entry.is_asked = true;
+                self.source_broker(leader.broker).locate.push(id);
+            }
+            Side::Target => {
+                let Some(leader) = entry.target_leader else {
+                    return;
+                };
+                entry.is_asked = true;
+                self.targets.entry(leader.broker).or_default().look.push(id);
+            }
+        }
+    }
+
+    pub(super) fn dispatch_settling(&mut self) {
+        let brokers: Vec<i32> = self.sources.keys().copied().collect();
+        for id in brokers {
+            let broker = self.source_broker(id);
+            if broker.is_locating || broker.locate.is_empty() {
+                continue;
+            }
+            broker.is_locating = true;
+            let asked = first(&mut broker.locate);
+            let asked = self.named(asked, |entry| &entry.spec.source);
+            let (client, isolation) = (self.context.source.clone(), self.config.fetch.isolation);
+            self.push(async move {
+                let partitions = asked.iter().map(|(_, partition)| partition.clone());
+                let ends = logs::ends(&client, partitions.collect(), isolation).await;
+                let results = answered(asked, ends);
+                Event::Located(Located {
+                    broker: id,
+                    results,
+                })
+            });
+        }
+        let brokers: Vec<i32> = self.targets.keys().copied().collect();
+        for id in brokers {
+            let broker = self.targets.entry(id).or_default();
+            if broker.is_looking || broker.look.is_empty() {
+                continue;
+            }
+            broker.is_looking = true;
+            let asked = first(&mut broker.look);
+            let asked = self.named(asked, |entry| &entry.spec.target);
+            let (client, producer_id) = (self.context.target.clone(), self.config.producer_id);
+            self.push(async move {
+                let partitions = asked.iter().map(|(_, partition)| partition.clone());
+                let tails = logs::tails(&client, partitions.collect(), producer_id).await;
+                let results = answered(asked, tails);
+                Event::Looked(Looked {
+                    broker: id,
+                    results,
+                })
+            });
+        }
+    }
+
+    fn named(
+        &self,
+        ids: Vec<EntryId>,
+        name: impl Fn(&Entry) -> &TopicPartition,
+    ) -> Vec<(EntryId, TopicPartition)> {
+        let named = ids
+            .into_iter()
+            .filter_map(|id| Some((id, name(self.entries.get(id)?).clone())));
+        named.collect()
+    }
+
+    pub(super) fn on_located(&mut self, located: Located) {
+        self.source_broker(located.broker).is_locating = false;
+        for (id, result) in located.results {
+            let Some(entry) = self.entries.get_mut(id) else {
+                continue;
+            };
+            entry.is_asked = false;
+            match result {
+                Ok(ends) => self.begin(id, ends),
+                Err(error) => {
+                    self.on_question_failed(id, Side::Source, "ask for the ends of a log", &error);
+                }
+            }
+        }
+    }
+
+    /// Chooses where to read, now that the log's ends are known.
+    fn begin(&mut self, id: EntryId, ends: LogEnds) {
+        let reset = self.config.auto_offset_reset;
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        let Start::Locate(why) = entry.start else {
+            return;
+        };
+        let span = entry.span().entered();
+        let by_reset = match reset {
+            OffsetReset::Earliest => Some(ends.start),
+            OffsetReset::Latest => Some(ends.end),
+            OffsetReset::None => None,
+        };
+        let begin = match why {
+            Locate::Anew => Some(ends.start),
+            Locate::NoPosition => by_reset,
+            Locate::OutOfRange(position) if (ends.start..=ends.end).contains(&position) => {
+                Some(position)
+            }
+            Locate::OutOfRange(position) if position < ends.start => {
+                let lost = (ends.start.0 - position.0).unsigned_abs();
+                self.counters.lost_records += lost;
+                tracing::warn!(%position, log_start = %ends.start, lost, "the source deleted records before they were copied");
+                by_reset
+            }
+            Locate::OutOfRange(position) => {
+                tracing::warn!(%position, log_end = %ends.end, "the source's log ends before the position: it was cut or made anew");
+                by_reset
+            }
+        };
+        drop(span);
+        let Some(upstream) = begin else {
+            let offset = match why {
+                Locate::OutOfRange(position) => position,
+                Locate::NoPosition | Locate::Anew => ends.start,
+            };
+            return self.pause(id, PauseReason::NoPosition { offset });
+        };
+        let mark = entry.frontier().map(|frontier| frontier.mark);
+        entry.start = Start::Place { upstream, mark };
+        if let Some(lane) = &mut entry.lane {
+            lane.jump_to(upstream);
+        }
+        self.touch(id);
+    }
+
+    pub(super) fn on_looked(&mut self, looked: Looked) {
+        self.targets.entry(looked.broker).or_default().is_looking = false;
+        for (id, result) in looked.results {
+            let Some(entry) = self.entries.get_mut(id) else {
+                continue;
+            };
+            entry.is_asked = false;
+            match result {
+                Ok(tail) => self.on_tail(id, tail),
+                Err(error) => {
+                    self.on_question_failed(id, Side::Target, "ask for the end of a log", &error);
+                }
+            }
+        }
+    }
+
+    fn on_tail(&mut self, id: EntryId, tail: TargetTail) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        if entry.lane.is_none() {
+            entry.open_lane(self.config.producer_id, tail);
+        } else {
+            self.counters.settlings += 1;
+        }
+        let Some(lane) = entry
+            .lane
+            .as_mut()
+            .filter(|lane| lane.writer.wants_settling())
+        else {
+            return self.touch(id);
+        };
+        let before = lane.writer.frontier();
+        let resumed = lane.writer.on_tail(tail);
+        match resumed {
+            Resumed::LookCloser => self.count_tail(id, before.mark, tail),
+            Resumed::Truncated { records } => self.on_truncated(id, tail, records),
+            Resumed::Continues { .. } | Resumed::Replays { .. } => {
+                self.on_resumed(id, before, resumed);
+            }
+        }
+    }
+
+    /// Reads the headers of what the target's log holds since the mark: the last resort, and an exact one.
+    fn count_tail(&mut self, id: EntryId, mark: TargetMark, tail: TargetTail) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        entry.is_asked = true;
+        let partition = entry.spec.target.clone();
+        let (client, producer_id) = (self.context.target.clone(), self.config.producer_id);
+        self.push(async move {
+            let result = logs::count(
+                &client,
+                &partition,
+                mark.downstream,
+                tail.log_end,
+                producer_id,
+            );
+            Event::Counted(Counted {
+                id,
+                expects: tail.expects,
+                result: result.await,
+            })
+        });
+    }
+
+    pub(super) fn on_counted(&mut self, counted: Counted) {
+        let id = counted.id;
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        entry.is_asked = false;
+        let Some(lane) = entry
+            .lane
+            .as_mut()
+            .filter(|lane| lane.writer.wants_settling())
+        else {
+            return self.touch(id);
+        };
+        match counted.result {
+            Ok(count) => {
+                let before = lane.writer.frontier();
+                let resumed = lane
+                    .writer
+                    .on_counted(count.ours, count.foreign, counted.expects);
+                self.on_resumed(id, before, resumed);
+            }
+            Err(error) => {
+                self.on_question_failed(id, Side::Target, "read the end of a log", &error);
+            }
+        }
+    }
+
+    fn on_resumed(&mut self, id: EntryId, before: Frontier, resumed: Resumed) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        let span = entry.span().entered();
+        let Some(lane) = &mut entry.lane else {
+            return;
+        };
+        let foreign = match resumed {
+            Resumed::Continues { appended, foreign } => {
+                let moved = lane.writer.frontier().mark.downstream.0 - before.mark.downstream.0;
+                self.counters.records += (moved - foreign).max(0).unsigned_abs();
+                tracing::debug!(appended, foreign, "the target's log was asked");
+                foreign
+            }
+            Resumed::Replays { records, foreign } => {
+                tracing::info!(
+                    from = %before.upstream,
+                    records,
+                    "the target's log holds records beyond the stored position: passing over them"
+                );
+                lane.reread();
+                foreign
+            }
+            Resumed::LookCloser | Resumed::Truncated { .. } => 0,
+        };
+        drop(span);
+        self.on_foreign(id, foreign);
+        self.answer_objection(id);
+    }
+
+    /// Now that nothing is in doubt: does something about why it was.
+    fn answer_objection(&mut self, id: EntryId) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        let objection = entry.objection.take();
+        let Some(lane) = &mut entry.lane else {
+            return;
+        };
+        let offset = lane.writer.frontier().upstream;
+        let attempts = entry.failures;
+        let reason = match objection {
+            None => return self.touch(id),
+            Some(Objection::Later) => return self.wait(id),
+            Some(Objection::Damaged(message)) => {
+                lane.reread();
+                if attempts < ATTEMPTS_MAX {
+                    return self.wait(id);
+                }
+                PauseReason::Damaged { offset, message }
+            }
+            // The limit has changed since we read it.
+            Some(Objection::Refused(Refused::Size, _)) if attempts < ATTEMPTS_MAX => {
+                let topic = entry.spec.target.topic.clone();
+                self.ask_rules(topic);
+                return self.wait(id);
+            }
+            Some(Objection::Refused(refused, message)) => match refused {
+                Refused::Timestamp => PauseReason::Timestamp { offset, message },
+                Refused::Record => PauseReason::Record { offset, message },
+                Refused::Permission => PauseReason::Permission { message },
+                Refused::Producer => PauseReason::ForeignWriter { message },
+                Refused::Size | Refused::Other => PauseReason::Refused { message },
+            },
+        };
+        self.pause(id, reason);
+    }
+
+    fn on_truncated(&mut self, id: EntryId, tail: TargetTail, records: i64) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        let span = entry.span().entered();
+        if tail.log_end.0 == 0 {
+            tracing::warn!(
+                "the target topic is empty: filling it again from the source's earliest record"
+            );
+            entry.lane = None;
+            entry.stored = None;
+            entry.start = Start::Locate(Locate::Anew);
+            drop(span);
+            return self.touch(id);
+        }
+        let stored = entry
+            .stored
+            .filter(|stored| stored.mark.downstream <= tail.log_end);
+        if let (Some(stored), Some(lane)) = (stored, &mut entry.lane)
+            && stored != lane.writer.frontier()
+        {
+            tracing::warn!(records, from = %stored.upstream, "the target lost acknowledged records: copying them again");
+            lane.writer.restart(stored);
+            lane.reread();
+            drop(span);
+            return self.touch(id);
+        }
+        drop(span);
+        self.pause(id, PauseReason::TargetTruncated { records });
+    }
+
+    fn on_question_failed(&mut self, id: EntryId, side: Side, action: &str, error: &Error) {
+        match verdict(error) {
+            Verdict::Pause(Refused::Permission) => {
+                let message = described(error);
+                self.pause(id, PauseReason::Permission { message });
+            }
+            _ => {
+                self.on_stale_leader(id, side);
+                self.back_off(id, action, error);
+            }
+        }
+    }
+
+    /// Tries again later, and says so.
+    pub(super) fn back_off(&mut self, id: EntryId, action: &str, error: &Error) {
+        if let Some(entry) = self.entries.get(id) {
+            let _span = entry.span().entered();
+            log_failure(action, error, entry.failures);
+        }
+        self.counters.retries += 1;
+        self.wait(id);
+    }
+
+    /// Leaves a partition alone for a moment, a longer one with each failure.
+    pub(super) fn wait(&mut self, id: EntryId) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        let at = Instant::now() + self.config.backoff.pause(entry.failures, &mut self.random);
+        entry.failures = entry.failures.saturating_add(1);
+        entry.not_before = Some(at);
+        self.timers.set(at, Timer::Touch(id));
+        self.touch(id);
+    }
+}
+
+impl Entry {
+    /// Begins to copy, from the position and at the place that is known, or where the target's log ends.
+    fn open_lane(&mut self, producer_id: i64, tail: TargetTail) {
+        let Start::Place { upstream, mark } = self.start else {
+            return;
+        };
+        let end = TargetMark {
+            downstream: tail.log_end,
+            sequence: match tail.expects {
+                Expects::Exactly(sequence) => sequence,
+                Expects::Restart | Expects::Anything => Sequence::ZERO,
+            },
+        };
+        let frontier = Frontier {
+            upstream,
+            mark: mark.unwrap_or(end),
+        };
+        self.stored = mark.is_some().then_some(frontier);
+        self.lane = Some(Lane::new(producer_id, frontier, self.spec.rules));
+    }
+}
+
+fn first(queue: &mut Vec<EntryId>) -> Vec<EntryId> {
+    queue.drain(..queue.len().min(ASKED_MAX)).collect()
+}
+
+fn answered<V>(
+    asked: Vec<(EntryId, TopicPartition)>,
+    mut results: Results<TopicPartition, V>,
+) -> Vec<(EntryId, Result<V>)> {
+    let answered = asked.into_iter().map(|(id, partition)| {
+        let missing = || Error::Unanswered {
+            item: partition.to_string(),
+        };
+        let result = results.remove(&partition).unwrap_or_else(|| Err(missing()));
+        (id, result)
+    });
+    answered.collect()
+}

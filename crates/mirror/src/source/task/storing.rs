@@ -1,0 +1,211 @@
+//! Positions: stored at intervals, at the end, and once before the first record of a partition that has none, so that a
+//! crash right after is bounded too.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use tokio::time::{Instant, timeout_at};
+use twinlog_core::ids::{TopicPartition, UpstreamOffset};
+use twinlog_core::records::connect_offset::Position;
+use twinlog_kafka::error::{Error, Result};
+
+use super::entry::{Entry, EntryId, Start};
+use super::timers::Timer;
+use super::{Event, Task, log_failure};
+use crate::pipeline::writer::Frontier;
+use crate::source::positions::PositionStore;
+
+/// What waits to be stored.
+#[derive(Debug, Default)]
+pub struct Storing {
+    is_under_way: bool,
+    is_flush_due: bool,
+    /// Partitions that must not send before their place is stored.
+    anchors: Vec<EntryId>,
+    /// The last positions of partitions that have left.
+    dropped: HashMap<TopicPartition, Position>,
+    not_before: Option<Instant>,
+    failures: u32,
+}
+
+/// A write of positions that has ended.
+pub struct Stored {
+    entries: Vec<(EntryId, Frontier)>,
+    dropped: HashMap<TopicPartition, Position>,
+    result: Result<()>,
+}
+
+impl Storing {
+    pub fn is_under_way(&self) -> bool {
+        self.is_under_way
+    }
+
+    /// Has a partition's place stored as soon as possible.
+    pub fn anchor(&mut self, id: EntryId, entry: &mut Entry) {
+        if !entry.is_storing {
+            entry.is_storing = true;
+            self.anchors.push(id);
+        }
+    }
+
+    pub fn on_dropped(&mut self, entry: &Entry) {
+        if let Some(frontier) = entry.unstored() {
+            let position = entry.position(frontier);
+            self.dropped.insert(entry.spec.source.clone(), position);
+            self.is_flush_due = true;
+        }
+    }
+}
+
+impl Task {
+    /// Has everything stored that has moved.
+    pub(super) fn flush_positions(&mut self) {
+        self.storing.is_flush_due = true;
+    }
+
+    pub(super) fn dispatch_storing(&mut self) {
+        let now = Instant::now();
+        let storing = &mut self.storing;
+        let is_wanted = storing.is_flush_due || !storing.anchors.is_empty();
+        let is_due = storing.not_before.is_none_or(|at| at <= now);
+        if storing.is_under_way || !is_wanted || !is_due {
+            return;
+        }
+        let (entries, dropped, records) = self.gather_positions();
+        if records.is_empty() {
+            return;
+        }
+        self.storing.is_under_way = true;
+        let writer = self.context.positions.clone();
+        self.push(async move {
+            let result = writer.write(records).await;
+            Event::Stored(Stored {
+                entries,
+                dropped,
+                result,
+            })
+        });
+    }
+
+    /// The records to write, and what they stand for.
+    #[expect(
+        clippy::type_complexity,
+        reason = "three lists that are taken apart at once"
+    )]
+    fn gather_positions(
+        &mut self,
+    ) -> (
+        Vec<(EntryId, Frontier)>,
+        HashMap<TopicPartition, Position>,
+        Vec<(Bytes, Bytes)>,
+    ) {
+        let mut entries = Vec::new();
+        for id in std::mem::take(&mut self.storing.anchors) {
+            if let Some(frontier) = self.entries.get(id).and_then(Entry::frontier) {
+                entries.push((id, frontier));
+            }
+        }
+        if std::mem::take(&mut self.storing.is_flush_due) {
+            let moved = self.entries.iter().filter(|(_, entry)| !entry.is_storing);
+            entries.extend(moved.filter_map(|(id, entry)| Some((id, entry.unstored()?))));
+        }
+        let dropped = std::mem::take(&mut self.storing.dropped);
+        let writer: &PositionStore = &self.context.positions;
+        let of_entries = entries.iter().filter_map(|(id, frontier)| {
+            let entry = self.entries.get(*id)?;
+            Some(writer.record(&entry.spec.source, &entry.position(*frontier)))
+        });
+        let of_dropped = dropped
+            .iter()
+            .map(|(partition, position)| writer.record(partition, position));
+        let records = of_entries.chain(of_dropped).collect();
+        (entries, dropped, records)
+    }
+
+    pub(super) fn on_stored(&mut self, stored: Stored) {
+        self.storing.is_under_way = false;
+        match stored.result {
+            Ok(()) => {
+                self.storing.failures = 0;
+                for (id, frontier) in stored.entries {
+                    if let Some(entry) = self.entries.get_mut(id) {
+                        entry.is_storing = false;
+                        entry.stored = Some(frontier);
+                    }
+                    self.touch(id);
+                }
+            }
+            Err(error) => {
+                self.on_store_failed(&error);
+                self.storing.dropped.extend(stored.dropped);
+                self.storing.is_flush_due = true;
+                for (id, _) in stored.entries {
+                    if let Some(entry) = self.entries.get_mut(id) {
+                        entry.is_storing = false;
+                    }
+                    self.touch(id);
+                }
+            }
+        }
+    }
+
+    fn on_store_failed(&mut self, error: &Error) {
+        let storing = &mut self.storing;
+        let pause = self
+            .config
+            .backoff
+            .pause(storing.failures, &mut self.random);
+        log_failure("store positions", error, storing.failures);
+        storing.failures = storing.failures.saturating_add(1);
+        storing.not_before = Some(Instant::now() + pause);
+        self.counters.retries += 1;
+        self.timers.set(Instant::now() + pause, Timer::Wake);
+    }
+
+    /// Stores what has moved since the last time, before the task ends.
+    pub(super) async fn store_at_end(&mut self) {
+        self.flush_positions();
+        let (_, _, records) = self.gather_positions();
+        if records.is_empty() {
+            return;
+        }
+        let partitions = records.len();
+        // Positions are worth a little more than the deadline: without them the next start asks the target's log.
+        let deadline = self
+            .stop_by
+            .unwrap_or_else(Instant::now)
+            .max(Instant::now() + GRACE);
+        match timeout_at(deadline, self.context.positions.write(records)).await {
+            Ok(Ok(())) => tracing::debug!(partitions, "positions stored"),
+            Ok(Err(error)) => log_failure("store positions at the end", &error, u32::MAX),
+            Err(_) => tracing::warn!(
+                partitions,
+                "positions could not be stored in time; the next start asks the target's log"
+            ),
+        }
+    }
+}
+
+/// The least time for storing positions at the end.
+const GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+
+impl Entry {
+    /// The frontier, if it is another one than the offsets topic holds.
+    fn unstored(&self) -> Option<Frontier> {
+        let frontier = self.frontier()?;
+        let is_stored = match (self.stored, self.start) {
+            (Some(stored), _) => stored == frontier,
+            (None, Start::Place { upstream, .. }) => upstream == frontier.upstream,
+            (None, Start::Locate(_)) => true,
+        };
+        (!is_stored).then_some(frontier)
+    }
+
+    fn position(&self, frontier: Frontier) -> Position {
+        Position {
+            upstream: UpstreamOffset(frontier.upstream.0),
+            target: Some(frontier.mark),
+            topic_id: self.spec.topic_id.is_known().then_some(self.spec.topic_id),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! What goes wrong on the way is put right: records arrive once and in order, and others are not held up.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use bytes::Bytes;
+use mini_kafka::{ApiKey, Fault, ResponseError, Unflushed};
+use twinlog_kafka::batch::Record;
+use twinlog_mirror::status::PauseReason;
+
+use crate::support::{Clusters, expect_status, numbers, stop, texts};
+
+/// Writes in small batches while `disturb` is called between them, and expects every record once and in order.
+async fn copies_exactly(brokers: i32, disturb: impl Fn(&Clusters, usize)) -> Result<()> {
+    let clusters = Clusters::start(brokers)?;
+    clusters.source.create_topic("orders", 1, brokers as i16);
+    let flow = clusters.mirror("")?;
+    let all = numbers(0..60);
+    for (round, values) in all.chunks(3).enumerate() {
+        clusters.produce("orders", 0, &texts(values)).await?;
+        disturb(&clusters, round);
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+
+    clusters.expect_copied("us.orders", 0, &texts(&all)).await?;
+    assert_eq!(stop(flow).await.counters().records, 60);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_is_settled() -> Result<()> {
+    copies_exactly(1, |clusters, round| {
+        if round % 4 == 1 {
+            let produce = clusters.target.on(ApiKey::Produce).topic("us.orders");
+            produce.once(Fault::ApplyThenDisconnect);
+        }
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_never_arrived_is_sent_again() -> Result<()> {
+    copies_exactly(1, |clusters, round| {
+        if round % 4 == 1 {
+            let produce = clusters.target.on(ApiKey::Produce).topic("us.orders");
+            produce.once(Fault::Disconnect);
+        }
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn doubled_and_late_requests_change_nothing() -> Result<()> {
+    copies_exactly(1, |clusters, round| {
+        let produce = clusters.target.on(ApiKey::Produce).topic("us.orders");
+        match round % 4 {
+            1 => produce.once(Fault::Duplicate),
+            3 => produce.once(Fault::ApplyLate(Duration::from_millis(200))),
+            _ => {}
+        }
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn leaders_that_move_on_both_sides_are_followed() -> Result<()> {
+    copies_exactly(3, |clusters, round| {
+        let broker = (round % 3) as i32 + 1;
+        match round % 4 {
+            1 => drop(clusters.source.move_leader("orders", 0, broker)),
+            3 => drop(clusters.target.move_leader("us.orders", 0, broker)),
+            _ => {}
+        }
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn transient_refusals_are_waited_out() -> Result<()> {
+    copies_exactly(1, |clusters, round| {
+        if round == 5 {
+            let produce = clusters.target.on(ApiKey::Produce).topic("us.orders");
+            produce.times(3, Fault::Error(ResponseError::NotEnoughReplicas));
+        }
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn brokers_that_crash_and_come_back_are_waited_for() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 1, 1);
+    let flow = clusters.mirror("")?;
+    clusters.produce("orders", 0, &["a"]).await?;
+    clusters.expect_copied("us.orders", 0, &["a"]).await?;
+
+    clusters.target.crash(1, Unflushed::Kept);
+    clusters.produce("orders", 0, &["b"]).await?;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    clusters.target.restart(1).await?;
+    clusters.expect_copied("us.orders", 0, &["a", "b"]).await?;
+    clusters.source.crash(1, Unflushed::Kept);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    clusters.source.restart(1).await?;
+    clusters.produce("orders", 0, &["c"]).await?;
+
+    clusters
+        .expect_copied("us.orders", 0, &["a", "b", "c"])
+        .await?;
+    stop(flow).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_too_large_pauses_its_partition_until_the_limit_is_raised() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters
+        .source
+        .create_topic_with("orders", 2, 1, &[("max.message.bytes", "100000")]);
+    clusters
+        .target
+        .create_topic_with("us.orders", 2, 1, &[("max.message.bytes", "1000")]);
+    let large = "x".repeat(2_000);
+    clusters.produce("orders", 0, &["a", &large, "b"]).await?;
+    clusters.produce("orders", 1, &["c"]).await?;
+
+    let flow = clusters.mirror("")?;
+    clusters.expect_copied("us.orders", 0, &["a"]).await?;
+    clusters.expect_copied("us.orders", 1, &["c"]).await?;
+    let status =
+        expect_status(&flow, "paused", |status| !status.tasks[0].paused.is_empty()).await?;
+
+    let paused = &status.tasks[0].paused[0];
+    assert_eq!(paused.partition.to_string(), "orders-0");
+    let PauseReason::RecordTooLarge {
+        offset,
+        size,
+        limit,
+    } = paused.reason
+    else {
+        panic!("{paused:?}");
+    };
+    assert_eq!((offset.0, limit), (1, 1_000));
+    assert!(size > 2_000);
+
+    let client = testkit::InMemory::client_config(&clusters.target)?;
+    let client = twinlog_kafka::client::Client::new(client);
+    let topic = twinlog_kafka::admin::ConfigResource::Topic("us.orders".into());
+    let raised =
+        twinlog_kafka::admin::ConfigChange::Set("max.message.bytes".into(), "100000".into());
+    twinlog_kafka::admin::incremental_alter_configs(&client, [(topic, vec![raised])]).await?;
+    clusters
+        .expect_copied("us.orders", 0, &["a", &large, "b"])
+        .await?;
+    stop(flow).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_without_key_pauses_a_compacted_copy_and_nothing_else() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("state", 1, 1);
+    clusters.source.create_topic("orders", 1, 1);
+    clusters
+        .target
+        .create_topic_with("us.state", 1, 1, &[("cleanup.policy", "compact")]);
+    let keyed = Record {
+        key: Some(Bytes::from("k")),
+        value: Some(Bytes::from("v")),
+        ..Record::default()
+    };
+    clusters.produce_records("state", 0, &[keyed]).await?;
+    clusters.produce("state", 0, &["no key"]).await?;
+
+    let flow = clusters.mirror("")?;
+    let status = expect_status(&flow, "paused", |status| {
+        status
+            .tasks
+            .first()
+            .is_some_and(|task| !task.paused.is_empty())
+    })
+    .await?;
+    clusters.produce("orders", 0, &["a"]).await?;
+
+    clusters.expect_copied("us.orders", 0, &["a"]).await?;
+    clusters.expect_copied("us.state", 0, &["v"]).await?;
+    let PauseReason::Record { offset, .. } = status.tasks[0].paused[0].reason else {
+        panic!("{status:?}");
+    };
+    assert_eq!(offset.0, 1);
+    stop(flow).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_deleted_before_they_were_copied_are_counted() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 1, 1);
+    clusters.produce("orders", 0, &["a", "b"]).await?;
+    let flow = clusters.mirror("")?;
+    clusters.expect_copied("us.orders", 0, &["a", "b"]).await?;
+    stop(flow).await;
+    clusters.produce("orders", 0, &["c", "d", "e"]).await?;
+    clusters.produce("orders", 0, &["f"]).await?;
+    clusters.source.delete_records("orders", 0, 5);
+
+    let flow = clusters.mirror("")?;
+
+    clusters
+        .expect_copied("us.orders", 0, &["a", "b", "f"])
+        .await?;
+    assert_eq!(stop(flow).await.counters().lost_records, 3);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_was_deleted_is_made_and_filled_again() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 1, 1);
+    clusters.produce("orders", 0, &["a", "b"]).await?;
+    let flow = clusters.mirror("")?;
+    clusters.expect_copied("us.orders", 0, &["a", "b"]).await?;
+
+    clusters.target.delete_topic("us.orders");
+    clusters.produce("orders", 0, &["c"]).await?;
+
+    clusters
+        .expect_copied("us.orders", 0, &["a", "b", "c"])
+        .await?;
+    stop(flow).await;
+    Ok(())
+}

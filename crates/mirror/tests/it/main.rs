@@ -1,0 +1,6 @@
+//! The engine against in-memory clusters under a paused clock: what a user of the crate sees.
+
+mod copy;
+mod faults;
+mod support;
+mod topics;

@@ -1,0 +1,234 @@
+//! Two in-memory clusters and a mirror between them.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use bytes::{Bytes, BytesMut};
+use mini_kafka::{MiniKafka, Options};
+use testkit::{InMemory, eventually_async};
+use tokio::time::Instant;
+use twinlog_core::config::MirrorConfig;
+use twinlog_core::config::flow::FlowConfig;
+use twinlog_core::ids::{Topic, TopicId};
+use twinlog_kafka::batch::{
+    Compression, DecodeLimits, Entry, ProducerStamp, Record, decode, encode, restamp, walk,
+};
+use twinlog_kafka::client::{Client, Purpose};
+use twinlog_kafka::error::Error;
+use twinlog_kafka::memory::MemoryBudget;
+use twinlog_kafka::produce::{self, ProduceItem, ProduceOptions};
+use twinlog_mirror::flow::{FlowHandle, MirrorContext};
+use twinlog_mirror::status::FlowStatus;
+
+/// Long enough for everything, as the clock jumps.
+pub const WITHIN: Duration = Duration::from_secs(120);
+
+/// A source and a target.
+pub struct Clusters {
+    pub source: Arc<MiniKafka>,
+    pub target: Arc<MiniKafka>,
+    source_client: Client,
+    budget: MemoryBudget,
+}
+
+impl Clusters {
+    /// Clusters of so many brokers each.
+    pub fn start(brokers: i32) -> Result<Self> {
+        let cluster = |id: &str, seed| {
+            Arc::new(MiniKafka::start(Options {
+                brokers,
+                cluster_id: id.to_owned(),
+                seed,
+                ..Options::default()
+            }))
+        };
+        let source = cluster("source", 1);
+        Ok(Clusters {
+            source_client: Client::new(InMemory::client_config(&source)?),
+            source,
+            target: cluster("target", 2),
+            budget: MemoryBudget::new(16 << 20),
+        })
+    }
+
+    /// Mirrors from `us` to `eu` with Kafka's defaults and these lines on top.
+    pub fn mirror(&self, more: &str) -> Result<FlowHandle> {
+        Ok(self.mirror_as(self.config(more)?))
+    }
+
+    /// Mirrors as configured.
+    pub fn mirror_as(&self, config: FlowConfig) -> FlowHandle {
+        let (source, target) = (self.source.clone(), self.target.clone());
+        let context = MirrorContext {
+            transport_of: Arc::new(move |config| {
+                let host = &config.bootstrap[0].host;
+                let is_source = source.bootstrap()[0].starts_with(host);
+                let cluster = if is_source { &source } else { &target };
+                InMemory::client_config(cluster)
+                    .expect("addresses of our own")
+                    .transport
+            }),
+            budget: self.budget.clone(),
+            wall_clock: Arc::new(|| 1_750_000_000_000),
+        };
+        FlowHandle::start(config, &context)
+    }
+
+    /// The configuration of [`Clusters::mirror`].
+    pub fn config(&self, more: &str) -> Result<FlowConfig> {
+        let text = format!(
+            "clusters = us, eu\n\
+             us.bootstrap.servers = {}\n\
+             eu.bootstrap.servers = {}\n\
+             us->eu.enabled = true\n\
+             replication.factor = 1\n\
+             offset.storage.replication.factor = 1\n\
+             {more}\n",
+            self.source.bootstrap().join(","),
+            self.target.bootstrap().join(","),
+        );
+        let config = MirrorConfig::parse(&text).map_err(anyhow::Error::msg)?;
+        config
+            .flow("us->eu")
+            .cloned()
+            .context("the flow is configured")
+    }
+
+    /// Writes values as one batch into a source partition.
+    pub async fn produce(&self, topic: &str, partition: i32, values: &[&str]) -> Result<()> {
+        let record = |value: &&str| Record {
+            timestamp: 1_000,
+            value: Some(Bytes::copy_from_slice(value.as_bytes())),
+            ..Record::default()
+        };
+        let records: Vec<Record> = values.iter().map(record).collect();
+        self.produce_records(topic, partition, &records).await
+    }
+
+    /// Writes records as one batch into a source partition.
+    pub async fn produce_records(
+        &self,
+        topic: &str,
+        partition: i32,
+        records: &[Record],
+    ) -> Result<()> {
+        let batch = encode(records, Compression::None)?.context("there are records")?;
+        let named = twinlog_kafka::metadata::Topics::Named([Topic::from(topic)].into());
+        let metadata = self.source_client.refresh(&named).await?;
+        let at = twinlog_core::ids::TopicPartition::new(topic, partition);
+        let leader = metadata.leader(&at).context("it has a leader")?;
+        let connection = self
+            .source_client
+            .connection(leader.broker, Purpose::General)
+            .await?;
+        let item = ProduceItem {
+            topic: at.topic,
+            topic_id: TopicId::ZERO,
+            partition,
+            header: restamp(&batch, ProducerStamp::NONE),
+            body: batch.body(),
+        };
+        let sent = produce::send(&connection, &ProduceOptions::default(), vec![item]).await?;
+        for produced in sent.results().await? {
+            Error::check(produced.error.0, produced.message.as_deref(), || {
+                "produce".into()
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a target partition holds exactly these values.
+    pub async fn expect_copied(&self, topic: &str, partition: i32, values: &[&str]) -> Result<()> {
+        eventually_async(WITHIN, async || {
+            let copied = read(&self.target, topic, partition)?;
+            ensure!(
+                copied == values,
+                "{topic}-{partition} holds {copied:?}, not {values:?}"
+            );
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// The values in a partition, read from inside the cluster.
+pub fn read(cluster: &MiniKafka, topic: &str, partition: i32) -> Result<Vec<String>> {
+    let value = |record: Record| {
+        let value = record.value.unwrap_or_default();
+        String::from_utf8_lossy(&value).into_owned()
+    };
+    Ok(records(cluster, topic, partition)?
+        .into_iter()
+        .map(value)
+        .collect())
+}
+
+/// The data records in a partition.
+pub fn records(cluster: &MiniKafka, topic: &str, partition: i32) -> Result<Vec<Record>> {
+    let mut log = BytesMut::new();
+    for batch in cluster.batches(topic, partition) {
+        log.extend_from_slice(&batch);
+    }
+    let mut records = Vec::new();
+    for entry in walk(log.freeze()) {
+        if let Entry::Batch(batch) = entry?
+            && !batch.is_control()
+        {
+            records.extend(decode(&batch, DecodeLimits::default())?);
+        }
+    }
+    Ok(records)
+}
+
+/// Waits until the flow's status is as wanted.
+pub async fn expect_status(
+    flow: &FlowHandle,
+    what: &str,
+    holds: impl Fn(&FlowStatus) -> bool,
+) -> Result<FlowStatus> {
+    eventually_async(WITHIN, async || {
+        let status = flow.status();
+        ensure!(holds(&status), "not {what}: {status:#?}");
+        Ok(status)
+    })
+    .await
+}
+
+/// Stops a flow, giving it five seconds.
+pub async fn stop(flow: FlowHandle) -> FlowStatus {
+    flow.shutdown(Instant::now() + Duration::from_secs(5)).await
+}
+
+/// Numbers as values.
+pub fn numbers(range: std::ops::Range<u32>) -> Vec<String> {
+    range.map(|number| number.to_string()).collect()
+}
+
+/// As values are passed.
+pub fn texts(values: &[String]) -> Vec<&str> {
+    values.iter().map(String::as_str).collect()
+}
+
+/// The last value for each key of the offsets topic, one a line.
+pub fn stored_positions(cluster: &MiniKafka) -> Result<String> {
+    let mut last = std::collections::BTreeMap::new();
+    for partition in 0..25 {
+        for record in records(cluster, "mm2-offsets.us.internal", partition)? {
+            last.insert(
+                record.key.unwrap_or_default(),
+                record.value.unwrap_or_default(),
+            );
+        }
+    }
+    let mut text = String::new();
+    for (key, value) in last {
+        let (key, value) = (
+            String::from_utf8_lossy(&key),
+            String::from_utf8_lossy(&value),
+        );
+        writeln!(text, "{key} {value}")?;
+    }
+    Ok(text)
+}
