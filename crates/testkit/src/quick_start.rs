@@ -66,21 +66,31 @@ impl QuickStart {
 
     /// Options of a broker's JVM, but for its heap.
     pub(crate) fn jvm_options(&self, jvm: Jvm) -> Vec<String> {
-        let archive = match jvm {
-            Jvm::FullSpeed => return Vec::new(),
-            Jvm::Quick => "-Xshare:auto -XX:SharedArchiveFile=",
-            Jvm::LearningClasses => "-Xlog:cds=off -Xlog:cds+dynamic=off -XX:ArchiveClassesAtExit=",
-        };
         let mut options: Vec<_> = SHORT_LIFE.map(str::to_owned).into();
-        options.extend(archive.split(' ').map(str::to_owned));
-        if let Some(last) = options.last_mut() {
-            last.push_str(&self.archive().display().to_string());
+        match jvm {
+            Jvm::FullSpeed => options.clear(),
+            Jvm::Quick => options.extend([
+                "-Xshare:auto".to_owned(),
+                format!("-XX:SharedArchiveFile={}", self.archive().display()),
+            ]),
+            Jvm::LearningClasses => options.extend([
+                "-Xlog:cds=off".to_owned(),
+                "-Xlog:cds+dynamic=off".to_owned(),
+                format!(
+                    "-XX:ArchiveClassesAtExit={}",
+                    self.partial_archive().display()
+                ),
+            ]),
         }
         options
     }
 
     fn archive(&self) -> PathBuf {
         self.folder.join("classes.jsa")
+    }
+
+    fn partial_archive(&self) -> PathBuf {
+        self.folder.join("classes.partial")
     }
 
     fn format(&self, jars: &Jars) -> Result<()> {
@@ -119,7 +129,8 @@ impl QuickStart {
         cluster
             .admin()
             .create_topic(&TopicSpec::new("classes", 1))?;
-        cluster.stop(1)
+        cluster.stop(1)?;
+        fs::rename(self.partial_archive(), self.archive()).context("keep the archive of classes")
     }
 }
 
