@@ -165,17 +165,7 @@ impl Client {
         if let Some(leader) = self.current(&topics).await?.leader(partition) {
             return Ok(leader);
         }
-        let metadata = self.refresh(&topics).await?;
-        metadata
-            .leader(partition)
-            .ok_or_else(|| match metadata.topic(&partition.topic) {
-                Some(topic) if topic.partition(partition.partition).is_some() => Error::NoLeader {
-                    partition: partition.clone(),
-                },
-                _ => Error::UnknownTopic {
-                    topic: partition.topic.clone(),
-                },
-            })
+        self.refresh(&topics).await?.require_leader(partition)
     }
 
     /// An open connection to a broker, made if there is none, after the reconnect backoff if the

@@ -211,7 +211,7 @@ impl Connection {
     ) -> Result<Reply<R>> {
         let api = Api::of::<R>();
         let shared = &self.shared;
-        // With room there is no waiting point in here, so that requests keep the order of the calls.
+        // With room nothing waits in here, so that requests keep the order of the calls.
         let permit = match shared.in_flight.clone().try_acquire_owned() {
             Ok(permit) => Ok(permit),
             Err(_) => shared.in_flight.clone().acquire_owned().await,

@@ -27,7 +27,7 @@ macro_rules! codes {
 
             /// The code in words.
             pub fn message(self) -> &'static str {
-                match self { $(ErrorCode::$name => $text,)* _ => "a code this client does not know" }
+                match self { $(ErrorCode::$name => $text,)* _ => "a code unknown to this client" }
             }
 
             /// What the protocol asks a client to do about it. [`ErrorCode::NONE`] has no class of
@@ -147,7 +147,7 @@ codes! {
     103 INCONSISTENT_TOPIC_ID RefreshMetadata "the log belongs to another topic id";
     104 INCONSISTENT_CLUSTER_ID Refused "the request names another cluster";
     105 TRANSACTIONAL_ID_NOT_FOUND Refused "the transactional id is unknown";
-    106 FETCH_SESSION_TOPIC_ID_ERROR ResetFetchSession "the session mixes topics with and without ids";
+    106 FETCH_SESSION_TOPIC_ID_ERROR ResetFetchSession "topics with and without ids are mixed";
     107 INELIGIBLE_REPLICA Unexpected "a replica may not join the in-sync set";
     108 NEW_LEADER_ELECTED Unexpected "the partition changed its leader meanwhile";
     109 OFFSET_MOVED_TO_TIERED_STORAGE Position "the offset is in tiered storage";

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use twinlog_core::ids::{Topic, TopicId, TopicPartition};
 
 use crate::address::Address;
-use crate::error::ErrorCode;
+use crate::error::{Error, ErrorCode, Result};
 use crate::wire::{self, MetadataRequest, MetadataResponse};
 
 /// Which topics to ask for.
@@ -119,6 +119,28 @@ impl Metadata {
             broker: found.leader?,
             epoch: found.leader_epoch,
             topic_id: topic.id,
+        })
+    }
+
+    /// As [`leader`](Self::leader), with the reason if there is none.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTopic`], also if the topic is there but has no such partition;
+    /// [`Error::NoLeader`]; the topic's own error, such as a missing permission.
+    pub fn require_leader(&self, partition: &TopicPartition) -> Result<Leader> {
+        if let Some(leader) = self.leader(partition) {
+            return Ok(leader);
+        }
+        let unknown = || Error::UnknownTopic {
+            topic: partition.topic.clone(),
+        };
+        let topic = self.topic(&partition.topic).ok_or_else(unknown)?;
+        Error::check(topic.error.0, None, || {
+            format!("look up topic {}", partition.topic)
+        })?;
+        topic.partition(partition.partition).ok_or_else(unknown)?;
+        Err(Error::NoLeader {
+            partition: partition.clone(),
         })
     }
 
@@ -320,5 +342,22 @@ mod tests {
         let merged = Metadata::default().merged(&answer, &Topics::All);
 
         assert_eq!(leader(&merged, "t"), None);
+        let partition = TopicPartition::new("t", 0);
+        let required = merged.require_leader(&partition);
+        assert!(
+            matches!(required, Err(Error::NoLeader { .. })),
+            "{required:?}"
+        );
+    }
+
+    #[test]
+    fn a_topic_we_may_not_see_says_so() {
+        let denied = ErrorCode::TOPIC_AUTHORIZATION_FAILED;
+        let answer = response(vec![answer("t", 0, &[]).with_error_code(denied.0)]);
+
+        let merged = Metadata::default().merged(&answer, &Topics::All);
+
+        let required = merged.require_leader(&TopicPartition::new("t", 0));
+        assert_eq!(required.unwrap_err().code(), Some(denied));
     }
 }

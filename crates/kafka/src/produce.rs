@@ -36,8 +36,8 @@ pub struct ProduceOptions {
     pub transactional_id: Option<String>,
     /// -1 for all in-sync replicas, 1 for the leader. 0 would mean no answer and is not supported.
     pub acks: i16,
-    /// How long the broker may wait for replicas; less than `request.timeout.ms`, so that its answer
-    /// comes before the client gives up on the connection.
+    /// How long the broker may wait for replicas; less than `request.timeout.ms`, so that its
+    /// answer comes before the client gives up on the connection.
     pub timeout: Duration,
 }
 

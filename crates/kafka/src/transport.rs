@@ -124,3 +124,45 @@ impl Tcp {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn all_addresses_of_a_name_are_tried() {
+        // `localhost` may resolve to ::1 first, where nobody listens.
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let tcp = Tcp::default();
+
+        let (stream, accepted) = tokio::join!(tcp.connect("localhost", port), listener.accept());
+        let (mut ours, (mut theirs, _)) = (stream.unwrap(), accepted.unwrap());
+        ours.writer.write_all(b"ping").await.unwrap();
+        let mut heard = [0; 4];
+        theirs.read_exact(&mut heard).await.unwrap();
+
+        assert_eq!(&heard, b"ping");
+        assert!(
+            ours.writer.is_write_vectored(),
+            "record batches would be copied"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_port_where_nobody_listens_is_an_error_at_once() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+
+        let refused = Tcp::default().connect("127.0.0.1", port).await;
+
+        assert_eq!(
+            refused.unwrap_err().kind(),
+            io::ErrorKind::ConnectionRefused
+        );
+    }
+}

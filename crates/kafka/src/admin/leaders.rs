@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::Arc;
 
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use twinlog_core::ids::{Topic, TopicPartition};
 
 use super::Results;
 use crate::client::{Client, Purpose};
 use crate::connection::Connection;
 use crate::error::{Class, Error, Result};
-use crate::metadata::{Leader, Topics};
+use crate::metadata::{Leader, Metadata, Topics};
 
 /// One partition with what is asked of it.
 pub(super) struct Asked<I> {
@@ -22,59 +23,65 @@ pub(super) struct Asked<I> {
 /// What one broker answered.
 pub(super) type Answered<V> = Vec<(TopicPartition, Result<V>)>;
 
-/// Groups `items` by leader, lets `ask` send one request to each, and gathers a result for every
-/// partition.
+/// Groups `items` by leader, lets `ask` send one request to each, all at once, and gathers a result
+/// for every partition.
 pub(super) async fn ask_leaders<I, V, F, A>(
     client: &Client,
     items: impl IntoIterator<Item = (TopicPartition, I)>,
     ask: F,
 ) -> Results<TopicPartition, V>
 where
+    I: Send + 'static,
     V: Send + 'static,
-    F: Fn(Connection, Vec<Asked<I>>) -> A,
+    F: Fn(Connection, Vec<Asked<I>>) -> A + Clone + Send + 'static,
     A: Future<Output = Result<Answered<V>>> + Send + 'static,
 {
+    let items: Vec<_> = items.into_iter().collect();
+    let metadata = match metadata_of(client, &items).await {
+        Ok(metadata) => metadata,
+        Err(error) => {
+            let failed = |(partition, _)| (partition, Err(error.clone()));
+            return items.into_iter().map(failed).collect();
+        }
+    };
     let mut results = BTreeMap::new();
     let mut leaders: BTreeMap<i32, Vec<Asked<I>>> = BTreeMap::new();
-    let items: Vec<_> = items.into_iter().collect();
-    let topics = items
-        .iter()
-        .map(|(partition, _)| partition.topic.clone())
-        .collect();
-    if let Err(error) = client.current(&Topics::Named(topics)).await {
-        let failed = items
-            .into_iter()
-            .map(|(partition, _)| (partition, Err(error.clone())));
-        return failed.collect();
-    }
     for (partition, item) in items {
-        match client.leader(&partition).await {
+        // Until it is overwritten: silence must not read as success.
+        let mut result = Err(Error::Unanswered {
+            item: partition.to_string(),
+        });
+        match metadata.require_leader(&partition) {
             Ok(leader) => leaders.entry(leader.broker).or_default().push(Asked {
-                partition,
+                partition: partition.clone(),
                 leader,
                 item,
             }),
-            Err(error) => {
-                results.insert(partition, Err(error));
-            }
+            Err(error) => result = Err(error),
         }
+        results.insert(partition, result);
     }
     let mut brokers = JoinSet::new();
     for (broker, asked) in leaders {
-        let partitions: Vec<_> = asked.iter().map(|asked| asked.partition.clone()).collect();
-        match client.connection(broker, Purpose::General).await {
-            Ok(connection) => {
-                let answer = ask(connection, asked);
-                brokers.spawn(async move { (partitions, answer.await) });
-            }
-            Err(error) => fail_all(&mut results, partitions, &error),
-        }
+        let (client, ask) = (client.clone(), ask.clone());
+        brokers.spawn(async move {
+            let partitions: Vec<_> = asked.iter().map(|asked| asked.partition.clone()).collect();
+            let answered = match client.connection(broker, Purpose::General).await {
+                Ok(connection) => ask(connection, asked).await,
+                Err(error) => Err(error),
+            };
+            answered.unwrap_or_else(|error| {
+                let failed = |partition| (partition, Err(error.clone()));
+                partitions.into_iter().map(failed).collect()
+            })
+        });
     }
     while let Some(joined) = brokers.join_next().await {
-        match joined {
-            Ok((partitions, Ok(answered))) => take(&mut results, partitions, answered),
-            Ok((partitions, Err(error))) => fail_all(&mut results, partitions, &error),
-            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        match joined.map_err(JoinError::try_into_panic) {
+            Ok(answered) => results.extend(answered),
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            // The runtime is shutting down, and this with it.
+            Err(Err(_)) => {}
         }
     }
     let moved = |result: &Result<V>| {
@@ -87,31 +94,16 @@ where
     results
 }
 
-fn fail_all<V>(
-    results: &mut Results<TopicPartition, V>,
-    partitions: Vec<TopicPartition>,
-    error: &Error,
-) {
-    for partition in partitions {
-        results.insert(partition, Err(error.clone()));
+/// A snapshot that names the leaders, as far as one refresh can bring it about.
+async fn metadata_of<I>(client: &Client, items: &[(TopicPartition, I)]) -> Result<Arc<Metadata>> {
+    let names = items.iter().map(|(partition, _)| partition.topic.clone());
+    let topics = Topics::Named(names.collect());
+    let metadata = client.current(&topics).await?;
+    let mut partitions = items.iter().map(|(partition, _)| partition);
+    if partitions.all(|partition| metadata.leader(partition).is_some()) {
+        return Ok(metadata);
     }
-}
-
-/// A partition that the broker left out gets an error of its own: silence must not read as success.
-fn take<V>(
-    results: &mut Results<TopicPartition, V>,
-    partitions: Vec<TopicPartition>,
-    answered: Answered<V>,
-) {
-    let mut answered: BTreeMap<_, _> = answered.into_iter().collect();
-    for partition in partitions {
-        let result = answered.remove(&partition).unwrap_or_else(|| {
-            Err(Error::Unanswered {
-                item: partition.to_string(),
-            })
-        });
-        results.insert(partition, result);
-    }
+    client.refresh(&topics).await
 }
 
 /// Groups by topic, as most requests want it.

@@ -1,5 +1,7 @@
 //! Offsets of a log: its ends, offsets by time, ends of epochs, and cutting its start.
 
+use std::collections::BTreeMap;
+
 use twinlog_core::ids::{Topic, TopicPartition};
 
 use super::Results;
@@ -62,14 +64,15 @@ pub async fn list_offsets(
 ) -> Results<TopicPartition, ListedOffset> {
     ask_leaders(client, queries, move |connection, asked| async move {
         let response = connection.call(&list_request(&asked, view)).await?;
+        let queries = asked.into_iter().map(|asked| (asked.partition, asked.item));
+        let queries: BTreeMap<_, _> = queries.collect();
         let mut answered = Vec::new();
         for topic in response.topics {
             let name = Topic::from(topic.name.as_str());
             for answer in topic.partitions {
                 let partition = TopicPartition::new(name.clone(), answer.partition_index);
-                let query = asked.iter().find(|asked| asked.partition == partition);
-                if let Some(query) = query {
-                    let listed = listed(&partition, query.item, &answer);
+                if let Some(query) = queries.get(&partition) {
+                    let listed = listed(&partition, *query, &answer);
                     answered.push((partition, listed));
                 }
             }

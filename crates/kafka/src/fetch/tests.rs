@@ -151,6 +151,22 @@ fn later_requests_name_only_what_changed() {
 }
 
 #[test]
+fn ten_thousand_idle_partitions_cost_an_empty_request() {
+    let mut session = FetchSession::new(FetchOptions::default());
+    for number in 0..10_000 {
+        session.set(&tp("a-topic-with-a-name", number), at(1, 0));
+    }
+    let full = session.build(BY_NAME, 1 << 20);
+    session.interpret(granted(77)).unwrap();
+
+    let idle = session.build(BY_NAME, 1 << 20);
+
+    let size = |request| wire::encode_body(request, BY_NAME).unwrap().len();
+    assert!(size(&full) > 300_000, "{}", size(&full));
+    assert!(size(&idle) < 50, "{}", size(&idle));
+}
+
+#[test]
 fn a_change_while_a_request_is_under_way_goes_into_the_next() {
     let mut session = session(BY_NAME);
     session.build(BY_NAME, 1 << 20);
