@@ -63,7 +63,7 @@ impl JavaPattern {
             .backtrack_limit(BACKTRACK_LIMIT)
             .build()
             .map_err(|error| PatternError {
-                reason: format!("not supported: {}", engine_error(&error)),
+                reason: engine_error(&error),
                 position: None,
             })?;
         Ok(JavaPattern {
@@ -98,12 +98,20 @@ impl JavaPattern {
     }
 }
 
-/// The engine's positions are those of the translation and would mislead.
+/// The engine's own words and positions are about the translation and would mislead.
 fn engine_error(error: &fancy_regex::Error) -> String {
+    use fancy_regex::{CompileError, Error};
     match error {
-        fancy_regex::Error::CompileError(error) => error.to_string(),
-        fancy_regex::Error::ParseError(_, error) => error.to_string(),
-        other => other.to_string(),
+        Error::CompileError(error) => match **error {
+            CompileError::LookBehindNotConst | CompileError::VariableLookBehindRequiresFeature => {
+                "look-behind of variable length is not supported".to_owned()
+            }
+            CompileError::InnerError(_) | CompileError::PatternTooComplex => {
+                "a pattern of this size is not supported".to_owned()
+            }
+            _ => format!("not supported: {error}"),
+        },
+        other => format!("not supported: {other}"),
     }
 }
 

@@ -112,7 +112,7 @@ pub(super) fn check(resolver: &Resolver, built: &[Built], problems: &mut Problem
         addresses(resolver, flow, problems);
         one_cluster(resolver, flow, problems);
         contradictions(resolver, flow, problems);
-        separator_in_alias(flow, problems);
+        separator_in_alias(resolver, flow, problems);
     }
     shared_groups(resolver, &flows, problems);
     circles(&flows, problems);
@@ -294,20 +294,23 @@ fn on_line(value: &Value) -> String {
     }
 }
 
-fn separator_in_alias(flow: &FlowConfig, problems: &mut Problems) {
+fn separator_in_alias(resolver: &Resolver, flow: &FlowConfig, problems: &mut Problems) {
     let separator = flow.policy.separator();
     if flow.policy.naming() == Naming::Identity || flow.role == FlowRole::HeartbeatsOnly {
         return;
     }
     for alias in [&flow.flow.source, &flow.flow.target] {
         if alias.as_str().contains(separator) && !separator.is_empty() {
-            problems.push(
-                Problem::warning(format!(
-                    "the alias `{alias}` contains the separator `{separator}`: `{alias}{separator}topic` looks like a topic of `{}`",
-                    source_of(&flow.policy, alias),
-                ))
-                .hint("choose another alias or another `replication.policy.separator`"),
-            );
+            let problem = Problem::warning(format!(
+                "the alias `{alias}` contains the separator `{separator}`: \
+                 `{alias}{separator}topic` looks like a topic of `{}`",
+                source_of(&flow.policy, alias),
+            ))
+            .hint("choose another alias or another `replication.policy.separator`");
+            problems.push(match resolver.written("clusters") {
+                Some(clusters) => at(problem, clusters),
+                None => problem,
+            });
         }
     }
 }
@@ -345,16 +348,14 @@ fn circles(flows: &[&FlowConfig], problems: &mut Problems) {
     let loops = |flow: &&&FlowConfig| {
         flow.role == FlowRole::Replicates && flow.policy.naming() == Naming::Identity
     };
-    for flow in flows.iter().filter(loops) {
-        let Some(back) = flows.iter().filter(loops).find(|back| {
+    let flows: Vec<&&FlowConfig> = flows.iter().filter(loops).collect();
+    for (number, flow) in flows.iter().enumerate() {
+        let is_back = |back: &&&&FlowConfig| {
             back.flow.source == flow.flow.target && back.flow.target == flow.flow.source
-        }) else {
+        };
+        let Some(back) = flows[number..].iter().find(is_back) else {
             continue;
         };
-        // Each pair once.
-        if flow.flow > back.flow {
-            continue;
-        }
         let message = format!(
             "{} and {} keep names, so a topic that both select would be copied round in circles",
             flow.flow, back.flow

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::keys::{Key, Status, Table, is_secret};
+use super::keys::{Key, Kind, Status, Table, is_secret};
 use super::place::{Meaning, Scope, is_credential};
 use super::problem::{Problem, Problems};
 use super::properties::{Properties, Property};
@@ -68,19 +68,18 @@ fn line(entry: &Property, aliases: &[ClusterAlias], problems: &mut Problems) {
     // nonsense for the other: the best reading counts.
     let best = meanings.min_by_key(|(_, meaning)| match meaning {
         Meaning::Known(_) => 0,
-        Meaning::Family(_) => 1,
+        Meaning::Family => 1,
         Meaning::Lost { .. } => 2,
         Meaning::Unknown => 3,
     });
     match best {
         Some((scope, Meaning::Known(key))) => known(entry, scope, key, problems),
-        Some((_, Meaning::Family(Some(key)))) => status(entry, key, problems),
         Some((_, Meaning::Lost { why, instead })) => problems.push(
-            Problem::warning(format!("has no effect: `{}` {why}", entry.key))
+            Problem::warning(format!("has no effect here: {why}"))
                 .at(entry.line, &entry.key)
                 .hint(instead),
         ),
-        Some((_, Meaning::Family(None))) => {}
+        Some((_, Meaning::Family)) => {}
         Some((_, Meaning::Unknown)) | None => unknown(entry, &readings, aliases, problems),
     }
 }
@@ -105,6 +104,7 @@ fn known(entry: &Property, scope: &Scope, key: &'static Key, problems: &mut Prob
         problem.hint = error.hint;
         if matches!(key.name, "enabled" | "emit.heartbeats.enabled")
             && let Some(hint) = &mut problem.hint
+            && hint.contains("`true`")
         {
             hint.push_str("; MirrorMaker 2 would take this for `false` without a word");
         }
@@ -115,21 +115,26 @@ fn known(entry: &Property, scope: &Scope, key: &'static Key, problems: &mut Prob
     traps(entry, scope, key, problems);
 }
 
-/// A key that is accepted but does nothing yet is told, unless it asks for nothing either.
+/// A key that asks for something that isn't done yet is told. Tuning what isn't there harms nobody.
 fn status(entry: &Property, key: &Key, problems: &mut Problems) {
     let Status::Later(what) = key.status else {
         return;
     };
-    let same_as_default = key.default.is_some_and(|default| {
-        default.eq_ignore_ascii_case(value::trim(&entry.value)) && entry.key.ends_with(key.name)
-    });
-    if same_as_default || is_credential(key) {
-        return;
+    let text = value::trim(&entry.value);
+    let is_default = key
+        .default
+        .is_some_and(|default| default.eq_ignore_ascii_case(text));
+    let asks = match key.kind {
+        Kind::Boolean => value::boolean(text) == Some(true),
+        Kind::OneOf(_) | Kind::OneOfAnyCase(_) | Kind::List => !text.is_empty(),
+        _ => false,
+    };
+    if asks && !is_default && !is_credential(key) {
+        problems.push(
+            Problem::warning(format!("has no effect so far; it comes with {what}"))
+                .at(entry.line, &entry.key),
+        );
     }
-    problems.push(
-        Problem::warning(format!("has no effect yet: {what} is not supported so far"))
-            .at(entry.line, &entry.key),
-    );
 }
 
 /// Lines that are right, but do not do what they look like.
@@ -174,7 +179,7 @@ fn unknown(
         return;
     }
     let mut problem =
-        Problem::warning("nobody knows this key, it has no effect").at(entry.line, &entry.key);
+        Problem::warning("nobody knows this key; it has no effect").at(entry.line, &entry.key);
     problem.hint = readings
         .iter()
         .find_map(|(scope, name)| scope.suggestion(name))

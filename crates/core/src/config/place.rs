@@ -22,12 +22,11 @@ pub(super) enum Scope {
 pub(super) enum Meaning {
     /// A key with an entry in the tables.
     Known(&'static Key),
-    /// A key of a family that has names of its own, such as `transforms.<name>.type`; with the key
-    /// that the family hangs on, where there is one.
-    Family(Option<&'static Key>),
+    /// A key of a family that has names of its own, such as `config.providers.<name>.class`.
+    Family,
     /// A key that exists, but is not looked at here; with where it would be.
     Lost {
-        /// Why, as the end of a sentence that begins with the key.
+        /// Why, as a clause.
         why: &'static str,
         /// What to write instead.
         instead: String,
@@ -108,7 +107,7 @@ fn lost(why: &'static str, instead: String) -> Meaning {
 fn at_top(name: &str) -> Meaning {
     if NOT_AT_TOP_LEVEL.contains(&name) {
         return lost(
-            "is not passed on from here",
+            "it is not passed on from here",
             format!("write `<source>-><target>.{name}`"),
         );
     }
@@ -126,27 +125,27 @@ fn at_top(name: &str) -> Meaning {
             return Meaning::Known(key);
         }
         return lost(
-            "is read behind the target's alias only",
+            "it is read behind the target's alias only",
             format!("write `<target>.{name}`"),
         );
     }
     if let Some((_, _, rest)) = split_client(name) {
         if known_to_clients(rest).is_some() {
             return lost(
-                "is not passed on from here",
+                "it is not passed on from here",
                 format!("write `<cluster>.{name}`"),
             );
         }
         return Meaning::Unknown;
     }
-    if let Some(family) = family(name) {
-        return match family.map(|key| key.name) {
-            Some("transforms" | "predicates" | "topic.creation.groups") => lost(
-                "is not passed on from here",
-                format!("write `<source>-><target>.{name}`"),
-            ),
-            _ => Meaning::Family(family),
-        };
+    if is_of(&FLOW_FAMILIES, name) {
+        return lost(
+            "it is not passed on from here",
+            format!("write `<source>-><target>.{name}`"),
+        );
+    }
+    if is_of(&FAMILIES, name) {
+        return Meaning::Family;
     }
     lost_client_key("<cluster>.", name)
 }
@@ -165,14 +164,14 @@ fn in_cluster(alias: &ClusterAlias, name: &str) -> Meaning {
     }
     if Table::Connector.find(name).is_some() {
         return lost(
-            "concerns a flow, not a cluster",
+            "it concerns a flow, not a cluster",
             format!("write `{name}` or `<source>-><target>.{name}`"),
         );
     }
-    match family(name) {
-        Some(family) => Meaning::Family(family),
-        None => lost_client_key(&format!("{alias}."), name),
+    if is_of(&FAMILIES, name) {
+        return Meaning::Family;
     }
+    lost_client_key(&format!("{alias}."), name)
 }
 
 fn in_flow(flow: &Flow, name: &str) -> Meaning {
@@ -185,7 +184,7 @@ fn in_flow(flow: &Flow, name: &str) -> Meaning {
         };
         return match Table::Security.find(rest) {
             Some(key) if key.name == "bootstrap.servers" => lost(
-                "is overruled by the cluster's own",
+                "the cluster's own addresses win",
                 format!(
                     "write `{flow}.{side}.consumer.{rest}` and the same for producer and admin"
                 ),
@@ -197,7 +196,7 @@ fn in_flow(flow: &Flow, name: &str) -> Meaning {
     if let Some((before, kind, rest)) = split_client(name) {
         return match kind.find(rest) {
             Some(key) if before == "producer." && key.status == Status::Effective => lost(
-                "reaches only the producer of offset syncs",
+                "it reaches only the producer of offset syncs",
                 format!("write `{flow}.producer.override.{rest}` for the records"),
             ),
             Some(key) => Meaning::Known(key),
@@ -206,27 +205,27 @@ fn in_flow(flow: &Flow, name: &str) -> Meaning {
     }
     if Table::Security.find(name).is_some() {
         return lost(
-            "is not passed on from here",
+            "it is not passed on from here",
             format!("write `<cluster>.{name}`"),
         );
     }
     if Table::Worker.find(name).is_some() {
         return lost(
-            "is read behind the target's alias only",
+            "it is read behind the target's alias only",
             format!("write `{}.{name}`", flow.target),
         );
     }
-    match family(name) {
-        Some(family) => Meaning::Family(family),
-        None => lost_client_key(&format!("{flow}."), name),
+    if is_of(&FAMILIES, name) || is_of(&FLOW_FAMILIES, name) {
+        return Meaning::Family;
     }
+    lost_client_key(&format!("{flow}."), name)
 }
 
 /// A client's key without the kind of client before it.
 fn lost_client_key(prefix: &str, name: &str) -> Meaning {
     match known_to_clients(name) {
         Some(kind) => lost(
-            "needs the kind of client before it",
+            "it lacks the kind of client",
             format!("write `{prefix}{}.{name}`", kind.prefix()),
         ),
         None => Meaning::Unknown,
@@ -258,35 +257,23 @@ fn split_client(name: &str) -> Option<(&str, ClientKind, &str)> {
 }
 
 /// Families of keys whose names hold a part that the user chooses.
-fn family(name: &str) -> Option<Option<&'static Key>> {
-    let hang_on = |table: Table, key| Some(table.find(key));
-    match name {
-        _ if name.starts_with("config.providers.") => hang_on(Table::Driver, "config.providers"),
-        _ if name.starts_with("transforms.") => hang_on(Table::Connector, "transforms"),
-        _ if name.starts_with("predicates.") => hang_on(Table::Connector, "predicates"),
-        _ if name.starts_with("topic.creation.") => {
-            hang_on(Table::Connector, "topic.creation.groups")
-        }
-        _ if name.starts_with("listeners.https.") => hang_on(Table::Driver, "listeners"),
-        _ if ["offset.storage.", "config.storage.", "status.storage."]
-            .iter()
-            .any(|start| name.starts_with(start)) =>
-        {
-            hang_on(Table::Worker, "topic.creation.enable")
-        }
-        _ if [
-            "key.converter.",
-            "value.converter.",
-            "header.converter.",
-            "metrics.context.",
-        ]
-        .iter()
-        .any(|start| name.starts_with(start)) =>
-        {
-            Some(None)
-        }
-        _ => None,
-    }
+const FAMILIES: [&str; 9] = [
+    "config.providers.",
+    "listeners.https.",
+    "offset.storage.",
+    "config.storage.",
+    "status.storage.",
+    "key.converter.",
+    "value.converter.",
+    "header.converter.",
+    "metrics.context.",
+];
+
+/// Families of one flow.
+const FLOW_FAMILIES: [&str; 3] = ["transforms.", "predicates.", "topic.creation."];
+
+fn is_of(families: &[&str], name: &str) -> bool {
+    families.iter().any(|family| name.starts_with(family))
 }
 
 /// Whether the value of such a key names clusters' credentials, whose effect comes all at once.

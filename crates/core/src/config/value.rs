@@ -18,6 +18,16 @@ fn refuse(message: String, hint: Option<String>) -> Result<(), ValueError> {
 /// Whether `text` may stand behind `key`.
 pub(super) fn check(key: &Key, text: &str) -> Result<(), ValueError> {
     let trimmed = trim(text);
+    let may_be_empty = matches!(
+        key.kind,
+        Kind::Text | Kind::List | Kind::Patterns | Kind::AnyClass | Kind::Password
+    );
+    if trimmed.is_empty() && !may_be_empty {
+        return refuse(
+            "the value is empty".into(),
+            Some("write a value or remove the line".into()),
+        );
+    }
     match key.kind {
         Kind::Boolean => check_boolean(trimmed),
         Kind::Integer(min, max) => check_integer(trimmed, min, max),
@@ -36,10 +46,6 @@ pub(super) fn check(key: &Key, text: &str) -> Result<(), ValueError> {
                 None,
             ),
         },
-        Kind::NonEmpty if trimmed.is_empty() => refuse(
-            "the value is empty".into(),
-            Some("write a value or remove the line".into()),
-        ),
         Kind::Text | Kind::NonEmpty | Kind::List | Kind::AnyClass | Kind::Password => Ok(()),
         Kind::Patterns => check_patterns(trimmed),
         Kind::Addresses => check_addresses(trimmed),
@@ -97,12 +103,19 @@ fn check_patterns(text: &str) -> Result<(), ValueError> {
         return Ok(());
     };
     let place = match error.position {
-        Some(position) => format!(" at position {}", position + 1),
+        Some(position) => format!(", at position {}", position + 1),
         None => String::new(),
     };
+    let hint = if error.reason.contains("for `*`") {
+        "patterns are Java regular expressions: `.*` is any name"
+    } else if text.contains(['{', '[']) && text.contains(',') {
+        "a comma separates patterns, inside of `{..}` and `[..]` as well"
+    } else {
+        r"patterns are Java regular expressions; `\\.` in the file is a dot that means itself"
+    };
     refuse(
-        format!("`{text}` is not a pattern: {}{place}", error.reason),
-        Some("patterns are Java regular expressions; a literal dot is written `\\\\.` in a .properties file".into()),
+        format!("pattern `{text}`: {}{place}", error.reason),
+        Some(hint.into()),
     )
 }
 
