@@ -43,6 +43,8 @@ impl Api for ListOffsetsRequest {
                     find(call, self, &topic.name, asked)
                 });
                 let (timestamp, offset, epoch) = *found.as_ref().unwrap_or(&(-1, -1, -1));
+                // The codec refuses to write an epoch where the version has no room for one.
+                let epoch = if call.version < 4 { -1 } else { epoch };
                 ListOffsetsPartitionResponse::default()
                     .with_partition_index(asked.partition_index)
                     .with_error_code(code(&found))
