@@ -89,7 +89,7 @@ impl State {
             names: BTreeMap::new(),
             transactions: Transactions::default(),
             groups: Groups::default(),
-            broker_configs: BTreeMap::new(),
+            broker_configs: BTreeMap::from([(String::new(), cluster_defaults())]),
             throttles: BTreeMap::new(),
             options,
         }
@@ -239,6 +239,11 @@ impl State {
         let (high, low) = (self.random.next(), self.random.next());
         Uuid::from_u64_pair(high, low)
     }
+}
+
+/// Brokers from 4.1 on write this one down for the whole cluster (KIP-966), so that it does not count as a default.
+fn cluster_defaults() -> Overrides {
+    Overrides::from([("min.insync.replicas".to_owned(), "1".to_owned())])
 }
 
 impl Partition {

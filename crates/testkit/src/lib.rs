@@ -7,7 +7,7 @@
 //!   Admin (topics, offsets)    eventually (wait)      ports, scratch     where it lives
 //! ```
 //!
-//! [`InMemory`] joins twinlog's client to mini-kafka without sockets.
+//! [`InMemory`] joins twinlog's client to mini-kafka without sockets; [`wire`] is a client that shares nothing with it.
 //!
 //! Everything else blocks and works from any thread, with or without a runtime: a test that is async
 //! itself runs on the multi-thread flavour. What a test starts ends with its value, and with the
@@ -30,6 +30,7 @@ mod real_kafka;
 mod scratch;
 mod topic_dump;
 mod twinlog_process;
+pub mod wire;
 mod zookeeper;
 
 pub use admin::{Admin, TopicSpec};

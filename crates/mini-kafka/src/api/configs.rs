@@ -68,7 +68,7 @@ fn describe(
             let id: i32 = if name.is_empty() {
                 -1
             } else {
-                name.parse().map_err(|_| Refusal::from(InvalidRequest))?
+                own_id(call, name)?
             };
             (state.layers(None, id), true)
         }
@@ -87,6 +87,12 @@ fn describe(
     Ok(shown
         .map(|(key, name)| entry(&layers, key, name, request))
         .collect())
+}
+
+/// A broker knows its own settings only.
+fn own_id(call: &Call, name: &str) -> Result<i32, Refusal> {
+    let id = name.parse().ok().filter(|id| *id == call.broker);
+    id.ok_or_else(|| Refusal::new(InvalidRequest, format!("Unexpected broker id {name}")))
 }
 
 fn entry(

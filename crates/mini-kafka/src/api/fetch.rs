@@ -20,6 +20,8 @@ use crate::state::{Partition, State};
 const BY_ID: i16 = 13;
 /// Since this version consumers may read from followers (KIP-392).
 const FROM_FOLLOWERS: i16 = 11;
+/// Since this version an error tells who leads, and where that is (KIP-951).
+const TELLS_LEADER: i16 = 16;
 
 const SESSION_ERRORS: [ResponseError; 3] = [
     ResponseError::FetchSessionIdNotFound,
@@ -142,6 +144,7 @@ fn read_all(call: &Call, request: &FetchRequest, context: &Context) -> ReadAll {
         });
         let data = outcome.unwrap_or_else(|refusal| {
             refuse(
+                call,
                 &state,
                 name.as_deref().unwrap_or_default(),
                 wanted,
@@ -250,7 +253,13 @@ fn closest_replica(
     partition.isr.iter().copied().find(|id| in_rack(*id))
 }
 
-fn refuse(state: &State, topic: &str, wanted: &Wanted, refusal: &Refusal) -> PartitionData {
+fn refuse(
+    call: &Call,
+    state: &State,
+    topic: &str,
+    wanted: &Wanted,
+    refusal: &Refusal,
+) -> PartitionData {
     let mut data = PartitionData::default()
         .with_partition_index(wanted.fetch.partition)
         .with_error_code(refusal.code.code())
@@ -258,10 +267,11 @@ fn refuse(state: &State, topic: &str, wanted: &Wanted, refusal: &Refusal) -> Par
         .with_last_stable_offset(-1)
         .with_log_start_offset(-1)
         .with_records(Some(Bytes::new()));
-    let leader_is_elsewhere = matches!(
-        refusal.code,
-        NotLeaderOrFollower | ResponseError::FencedLeaderEpoch
-    );
+    let leader_is_elsewhere = call.version >= TELLS_LEADER
+        && matches!(
+            refusal.code,
+            NotLeaderOrFollower | ResponseError::FencedLeaderEpoch
+        );
     if leader_is_elsewhere && let Ok(partition) = state.partition(topic, wanted.fetch.partition) {
         data.current_leader = LeaderIdAndEpoch::default()
             .with_leader_id(BrokerId(partition.leader.unwrap_or(-1)))
@@ -293,11 +303,7 @@ fn respond(call: &Call, context: &Context, read: ReadAll) -> FetchResponse {
         .with_throttle_time_ms(call.throttle_ms())
         .with_session_id(context.session_id)
         .with_responses(topics)
-        .with_node_endpoints(if call.version >= 16 {
-            endpoints
-        } else {
-            Vec::new()
-        })
+        .with_node_endpoints(endpoints)
 }
 
 impl Part {

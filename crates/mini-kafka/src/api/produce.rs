@@ -5,7 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use kafka_protocol::ResponseError::{
     InvalidProducerEpoch, InvalidProducerIdMapping, InvalidRequiredAcks, InvalidTxnState,
-    NotEnoughReplicas, NotLeaderOrFollower, RequestTimedOut, TransactionalIdAuthorizationFailed,
+    NotEnoughReplicas, NotLeaderOrFollower, RequestTimedOut, TransactionAbortable,
+    TransactionalIdAuthorizationFailed,
 };
 use kafka_protocol::messages::produce_request::TopicProduceData;
 use kafka_protocol::messages::produce_response::{
@@ -25,6 +26,9 @@ use crate::state::State;
 const BY_ID: i16 = 13;
 /// Since this version a produce adds its partition to the transaction itself (KIP-890).
 const ADDS_PARTITION: i16 = 12;
+
+/// Since this version clients know TRANSACTION_ABORTABLE (KIP-890).
+const KNOWS_ABORTABLE: i16 = 11;
 
 /// Where a batch went.
 #[derive(Debug, Clone, Copy)]
@@ -193,8 +197,11 @@ fn check_transaction(
     if known.ongoing && known.partitions.contains(&part) {
         return Ok(());
     }
-    if call.version < ADDS_PARTITION {
+    if call.version < KNOWS_ABORTABLE {
         return Err(InvalidTxnState.into());
+    }
+    if call.version < ADDS_PARTITION {
+        return Err(TransactionAbortable.into());
     }
     let owned = state
         .transactions

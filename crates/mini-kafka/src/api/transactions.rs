@@ -1,5 +1,7 @@
 //! AddPartitionsToTxn, AddOffsetsToTxn, EndTxn and WriteTxnMarkers.
 
+use std::collections::BTreeMap;
+
 use kafka_protocol::ResponseError::{
     self, OperationNotAttempted, ProducerFenced, UnsupportedVersion,
 };
@@ -18,7 +20,7 @@ use kafka_protocol::messages::{
     WriteTxnMarkersResponse,
 };
 
-use super::{Answer, Api, Call};
+use super::{Answer, Api, Call, by_topic, topic_name};
 use crate::log::batch::Marker;
 use crate::refusal::{Refusal, code};
 
@@ -191,15 +193,18 @@ impl Api for WriteTxnMarkersRequest {
     }
 
     async fn answer(&self, call: &Call) -> Answer<WriteTxnMarkersResponse> {
-        let markers = self.markers.iter().map(|asked| {
+        // Answers are gathered by producer, however many markers it has.
+        let mut outcomes: BTreeMap<i64, BTreeMap<(String, i32), i16>> = BTreeMap::new();
+        for asked in &self.markers {
             let marker = Marker {
                 producer_id: asked.producer_id.0,
                 producer_epoch: asked.producer_epoch,
                 coordinator_epoch: asked.coordinator_epoch,
                 committed: asked.transaction_result,
             };
-            let topics = asked.topics.iter().map(|topic| {
-                let parts = topic.partition_indexes.iter().map(|index| {
+            let of_producer = outcomes.entry(marker.producer_id).or_default();
+            for topic in &asked.topics {
+                for index in &topic.partition_indexes {
                     let outcome = call.guarded(&topic.name, *index, || {
                         let mut state = call.state();
                         state
@@ -207,18 +212,28 @@ impl Api for WriteTxnMarkersRequest {
                             .check_leader(call.broker, -1)?;
                         state.write_marker(&topic.name, *index, marker)
                     });
-                    WritableTxnMarkerPartitionResult::default()
-                        .with_partition_index(*index)
-                        .with_error_code(code(&outcome))
-                });
-                WritableTxnMarkerTopicResult::default()
-                    .with_name(topic.name.clone())
-                    .with_partitions(parts.collect())
-            });
+                    of_producer.insert((topic.name.to_string(), *index), code(&outcome));
+                }
+            }
+        }
+        let markers = outcomes.into_iter().map(|(producer_id, codes)| {
             WritableTxnMarkerResult::default()
-                .with_producer_id(asked.producer_id)
-                .with_topics(topics.collect())
+                .with_producer_id(ProducerId(producer_id))
+                .with_topics(marker_results(codes))
         });
         Answer::Response(WriteTxnMarkersResponse::default().with_markers(markers.collect()))
     }
+}
+
+fn marker_results(codes: BTreeMap<(String, i32), i16>) -> Vec<WritableTxnMarkerTopicResult> {
+    let parts = codes.into_iter().map(|((topic, index), code)| {
+        let part = WritableTxnMarkerPartitionResult::default().with_partition_index(index);
+        (topic, part.with_error_code(code))
+    });
+    let topics = by_topic(parts).into_iter().map(|(topic, parts)| {
+        WritableTxnMarkerTopicResult::default()
+            .with_name(topic_name(&topic))
+            .with_partitions(parts)
+    });
+    topics.collect()
 }

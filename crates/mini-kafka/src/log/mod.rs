@@ -82,6 +82,9 @@ impl Log {
 
     /// Where `epoch` ended: the largest epoch not above it, and the offset after its last record.
     pub fn end_of_epoch(&self, epoch: i32) -> Option<(i32, i64)> {
+        if epoch < 0 {
+            return None;
+        }
         let after = self.epochs.partition_point(|(known, _)| *known <= epoch);
         match (
             after.checked_sub(1).map(|at| self.epochs[at]),

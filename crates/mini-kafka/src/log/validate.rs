@@ -14,6 +14,7 @@ use crate::refusal::Refusal;
 /// The smallest batch length that a log can walk over (`Records`, magic 0).
 const LENGTH_MIN: i32 = 14;
 const ZSTD: u8 = 4;
+const MAGIC_AT: usize = 16;
 
 /// The topic's settings that decide.
 #[derive(Debug, Clone)]
@@ -34,32 +35,44 @@ pub(crate) struct Rules {
     pub codec: Option<u8>,
 }
 
-/// The one batch that `records` must hold: shape, size and checksum are checked, its records not yet.
+/// The one batch that `records` must hold, without the bytes of a cut one behind it, which are dropped. Shape and codec
+/// are checked; size, checksum and records not yet.
 pub(crate) fn only_batch(records: Option<&Bytes>, version: i16) -> Result<Bytes, Refusal> {
     let records = records.ok_or_else(|| invalid("there are no records"))?;
-    let Some(header) = Header::parse(records) else {
-        return Err(invalid("there is no record batch"));
+    let size = next_batch(records)?.ok_or_else(|| invalid("there is no record batch"))?;
+    if records[MAGIC_AT] != 2 {
+        return Err(invalid("the batch's magic is not 2"));
+    }
+    if Header::parse(records).is_some_and(|h| h.codec() == ZSTD) && version < 7 {
+        return Err(UnsupportedCompressionType.into());
+    }
+    if next_batch(&records[size..])?.is_some() {
+        return Err(invalid("there is more than one record batch"));
+    }
+    Ok(records.slice(..size))
+}
+
+/// The size of the batch at the start of `bytes`, if all of it is there (`ByteBufferLogInputStream`).
+fn next_batch(bytes: &[u8]) -> Result<Option<usize>, Refusal> {
+    let Some(length) = bytes
+        .get(LENGTH_END - 4..LENGTH_END)
+        .and_then(|l| l.first_chunk::<4>())
+    else {
+        return Ok(None);
     };
-    if header.batch_length < LENGTH_MIN {
+    let length = i32::from_be_bytes(*length);
+    if length < LENGTH_MIN {
         return Err(Refusal::new(
             CorruptMessage,
             "the batch's length is below the minimum",
         ));
     }
-    if header.magic != 2 {
-        return Err(invalid("the batch's magic is not 2"));
+    let size = LENGTH_END + length as usize;
+    match bytes.get(MAGIC_AT) {
+        Some(3..) => Err(Refusal::new(CorruptMessage, "the batch's magic is unknown")),
+        Some(_) if size <= bytes.len() => Ok(Some(size)),
+        _ => Ok(None),
     }
-    if header.codec() == ZSTD && version < 7 {
-        return Err(UnsupportedCompressionType.into());
-    }
-    let size = LENGTH_END + header.batch_length as usize;
-    if records.len() < size {
-        return Err(invalid("the batch is cut"));
-    }
-    if records.len() > size {
-        return Err(invalid("there is more than one record batch"));
-    }
-    Ok(records.clone())
 }
 
 /// The batch as it will be stored at `offset`; `now` is the broker's clock (ms).
@@ -100,7 +113,8 @@ pub(crate) fn validate(
 }
 
 fn check_header(sent: &Bytes, rules: &Rules) -> Result<Header, Refusal> {
-    let header = Header::parse(sent).ok_or_else(|| invalid("there is no record batch"))?;
+    let short = || Refusal::new(CorruptMessage, "the batch is shorter than a header");
+    let header = Header::parse(sent).ok_or_else(short)?;
     if header.base_offset != 0 {
         return Err(invalid(format!(
             "the base offset is {}, not 0",
@@ -108,7 +122,7 @@ fn check_header(sent: &Bytes, rules: &Rules) -> Result<Header, Refusal> {
         )));
     }
     check_size(sent.len(), rules)?;
-    if sent.len() < HEADER_BYTES || crc(sent) != header.crc {
+    if crc(sent) != header.crc {
         return Err(Refusal::new(
             CorruptMessage,
             "the batch's checksum does not match",
