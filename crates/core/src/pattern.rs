@@ -10,6 +10,7 @@
 
 mod class;
 mod property;
+mod reader;
 mod translate;
 
 use std::fmt;

@@ -1,5 +1,6 @@
 //! From derived settings to the typed configuration of one flow.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::flow::*;
@@ -13,7 +14,7 @@ use crate::pattern::JavaPattern;
 use crate::policy::ReplicationPolicy;
 
 /// The connector whose name stands before stored positions.
-const SOURCE_CONNECTOR: &str = "MirrorSourceConnector";
+pub(super) const SOURCE_CONNECTOR: &str = "MirrorSourceConnector";
 const IDENTITY: &str = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy";
 
 /// A flow's configuration and all settings it was made of.
@@ -22,8 +23,24 @@ pub(super) struct Built {
     pub(super) sections: Vec<Section>,
 }
 
+/// Patterns by their text: flows mostly share them, and compiling one takes longer than all else.
+#[derive(Default)]
+pub(super) struct Patterns(HashMap<Vec<String>, JavaPattern>);
+
+impl Patterns {
+    fn read(&mut self, reader: &mut Reader<'_>, name: &str) -> JavaPattern {
+        let elements = reader.list(name);
+        if let Some(known) = self.0.get(&elements) {
+            return known.clone();
+        }
+        let pattern = JavaPattern::of_list(&elements).unwrap_or_else(|_| JavaPattern::nothing());
+        self.0.insert(elements, pattern.clone());
+        pattern
+    }
+}
+
 /// Builds the configuration of `flow`.
-pub(super) fn flow(resolver: &Resolver, flow: &Flow) -> Built {
+pub(super) fn flow(resolver: &Resolver, flow: &Flow, patterns: &mut Patterns) -> Built {
     let connector = resolver.connector(flow, SOURCE_CONNECTOR);
     let worker = resolver.worker(flow);
     let mut sections = Vec::new();
@@ -43,11 +60,11 @@ pub(super) fn flow(resolver: &Resolver, flow: &Flow) -> Built {
             FlowRole::HeartbeatsOnly
         },
         topics: TopicFilter {
-            include: pattern(&mut reader, "topics"),
-            exclude: pattern(&mut reader, "topics.exclude"),
+            include: patterns.read(&mut reader, "topics"),
+            exclude: patterns.read(&mut reader, "topics.exclude"),
         },
         config_properties: ConfigPropertyFilter {
-            exclude: pattern(&mut reader, "config.properties.exclude"),
+            exclude: patterns.read(&mut reader, "config.properties.exclude"),
             defaults_from: match reader.text("use.defaults.from").as_deref() {
                 Some("source") => DefaultsFrom::Source,
                 _ => DefaultsFrom::Target,
@@ -62,7 +79,7 @@ pub(super) fn flow(resolver: &Resolver, flow: &Flow) -> Built {
         sync_topic_acls: reader.periodic("sync.topic.acls"),
         admin_timeout: reader.millis("admin.timeout.ms"),
         offset_syncs: offset_syncs(&mut reader, &policy, flow),
-        checkpoints: checkpoints(&mut reader, &policy, flow),
+        checkpoints: checkpoints(&mut reader, &policy, flow, patterns),
         heartbeats: HeartbeatConfig {
             emit: reader.periodic("emit.heartbeats"),
             replication_factor: replication_factor(
@@ -254,11 +271,6 @@ fn replication_factor(reader: &mut Reader<'_>, name: &str) -> ReplicationFactor 
     }
 }
 
-fn pattern(reader: &mut Reader<'_>, name: &str) -> JavaPattern {
-    let elements = reader.list(name);
-    JavaPattern::of_list(&elements).unwrap_or_else(|_| JavaPattern::nothing())
-}
-
 fn policy(reader: &mut Reader<'_>, connector: &Layer, source: &ClusterAlias) -> ReplicationPolicy {
     let class = reader.text("replication.policy.class");
     let policy = if class.as_deref() == Some(IDENTITY) {
@@ -302,11 +314,12 @@ fn checkpoints(
     reader: &mut Reader<'_>,
     policy: &ReplicationPolicy,
     flow: &Flow,
+    patterns: &mut Patterns,
 ) -> CheckpointConfig {
     CheckpointConfig {
         groups: GroupFilter {
-            include: pattern(reader, "groups"),
-            exclude: pattern(reader, "groups.exclude"),
+            include: patterns.read(reader, "groups"),
+            exclude: patterns.read(reader, "groups.exclude"),
         },
         emit: reader.periodic("emit.checkpoints"),
         refresh_groups: reader.periodic("refresh.groups"),

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::build::Built;
-use super::flow::{FlowConfig, FlowRole, Isolation};
+use super::build::{Built, SOURCE_CONNECTOR};
+use super::flow::{FlowConfig, FlowRole, Isolation, Side};
 use super::keys::ClientKind;
 use super::lint::likely_aliases;
 use super::problem::{Problem, Problems};
 use super::properties::Properties;
-use super::resolve::{Origin, Resolver, Value};
+use super::resolve::{self, Origin, Resolver, Value};
 use super::value;
 use crate::ids::{ClusterAlias, Flow};
 use crate::policy::{Naming, ReplicationPolicy};
@@ -110,6 +110,7 @@ pub(super) fn check(resolver: &Resolver, built: &[Built], problems: &mut Problem
     let flows: Vec<&FlowConfig> = built.iter().map(|built| &built.config).collect();
     for flow in &flows {
         addresses(resolver, flow, problems);
+        security(resolver, &flow.flow, problems);
         one_cluster(resolver, flow, problems);
         contradictions(resolver, flow, problems);
         separator_in_alias(resolver, flow, problems);
@@ -130,61 +131,40 @@ pub(super) fn check(resolver: &Resolver, built: &[Built], problems: &mut Problem
 }
 
 fn addresses(resolver: &Resolver, flow: &FlowConfig, problems: &mut Problems) {
-    for (cluster, alias) in [
+    let sides = [
         (&flow.source, &flow.flow.source),
         (&flow.target, &flow.flow.target),
-    ] {
-        let clients = [
-            &cluster.admin,
-            &cluster.consumer.client,
-            &cluster.producer.client,
-        ];
+    ];
+    for (cluster, alias) in sides {
         let key = format!("{alias}.bootstrap.servers");
-        if clients.iter().any(|client| client.bootstrap.is_empty())
-            && resolver.written(&key).is_none()
-        {
+        if cluster.admin.bootstrap.is_empty() && resolver.written(&key).is_none() {
             problems.push(
                 Problem::error(format!("`{key}` is missing"))
                     .hint(format!("write `{key} = host:9092`")),
             );
         }
-        for kind in ClientKind::ALL {
-            security(resolver, flow, alias, kind, problems);
-        }
     }
 }
 
-/// Only plain connections work so far; the line that asks for others is named once.
-fn security(
-    resolver: &Resolver,
-    flow: &FlowConfig,
-    alias: &ClusterAlias,
-    kind: ClientKind,
-    problems: &mut Problems,
-) {
-    let connector = resolver.connector(&flow.flow, "MirrorSourceConnector");
-    let side = if *alias == flow.flow.source {
-        super::flow::Side::Source
-    } else {
-        super::flow::Side::Target
-    };
-    let layers = [
-        super::resolve::client(&connector, side, kind),
-        resolver.worker(&flow.flow),
-    ];
-    for layer in &layers {
-        let Some(value) = layer.get("security.protocol") else {
-            continue;
-        };
-        let protocol = value::trim(&value.text);
-        if !protocol.eq_ignore_ascii_case("PLAINTEXT")
-            && super::keys::Table::Security
-                .find("security.protocol")
-                .is_some_and(|key| value::check(key, protocol).is_ok())
+/// Only plain connections work so far; each line that asks for others is named.
+fn security(resolver: &Resolver, flow: &Flow, problems: &mut Problems) {
+    let connector = resolver.connector(flow, SOURCE_CONNECTOR);
+    let worker = resolver.worker(flow);
+    let mut layers = vec![resolve::writer(&worker, &connector), worker];
+    for side in [Side::Source, Side::Target] {
+        layers.extend(ClientKind::ALL.map(|kind| resolve::client(&connector, side, kind)));
+    }
+    for protocol in layers
+        .iter()
+        .filter_map(|layer| layer.get("security.protocol"))
+    {
+        let name = value::trim(&protocol.text);
+        if ["SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(name))
         {
-            let problem =
-                Problem::error(format!("{protocol} connections are not supported so far"));
-            problems.push(at(problem, value).hint("only `PLAINTEXT` works"));
+            let problem = Problem::error(format!("{name} connections are not supported so far"));
+            problems.push(at(problem, protocol).hint("only `PLAINTEXT` works"));
         }
     }
 }
@@ -240,7 +220,7 @@ fn one_cluster(resolver: &Resolver, flow: &FlowConfig, problems: &mut Problems) 
 }
 
 fn contradictions(resolver: &Resolver, flow: &FlowConfig, problems: &mut Problems) {
-    let connector = resolver.connector(&flow.flow, "MirrorSourceConnector");
+    let connector = resolver.connector(&flow.flow, SOURCE_CONNECTOR);
     let is = |key: &str, text: &str| {
         connector
             .get(key)

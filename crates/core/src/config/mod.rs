@@ -59,9 +59,10 @@ pub fn check(bytes: &[u8], targets: Option<&[String]>) -> Report {
 
     let resolver = Resolver::new(&properties);
     let pairs = flows::pairs(&resolver, &aliases, targets, &mut problems);
+    let mut patterns = build::Patterns::default();
     let built: Vec<_> = pairs
         .iter()
-        .map(|pair| build::flow(&resolver, pair))
+        .map(|pair| build::flow(&resolver, pair, &mut patterns))
         .collect();
     flows::check(&resolver, &built, &mut problems);
 
@@ -87,7 +88,7 @@ impl MirrorConfig {
     /// All problems, one a line, if it isn't.
     pub fn parse(text: &str) -> Result<Self, String> {
         let report = check(text.as_bytes(), None);
-        let lines = report.problems.iter().map(|problem| format!("{problem:?}"));
+        let lines = report.problems.iter().map(Problem::to_string);
         report
             .config
             .ok_or_else(|| lines.collect::<Vec<_>>().join("\n"))
@@ -103,6 +104,7 @@ impl MirrorConfig {
 mod tests {
     use super::flow::{BrokerAddress, FlowRole};
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn a_file_of_a_few_lines_is_a_flow_and_its_heartbeats_back() {
@@ -138,5 +140,79 @@ mod tests {
             "mm2-offsets.us.internal"
         );
         assert_eq!(flow.remote_topic("orders.1").as_str(), "us.orders.1");
+    }
+
+    #[test]
+    fn kafkas_own_example_has_no_problems() {
+        let text = "clusters = A, B\n\
+            A.bootstrap.servers = A_host1:9092, A_host2:9092\n\
+            B.bootstrap.servers = B_host1:9092, B_host2:9092\n\
+            A->B.enabled = true\nA->B.topics = .*\nB->A.enabled = true\nB->A.topics = .*\n\
+            replication.factor=1\ncheckpoints.topic.replication.factor=1\n\
+            heartbeats.topic.replication.factor=1\noffset-syncs.topic.replication.factor=1\n\
+            offset.storage.replication.factor=1\nstatus.storage.replication.factor=1\n\
+            config.storage.replication.factor=1\n";
+
+        assert_eq!(check(text.as_bytes(), None).problems, []);
+    }
+
+    #[test]
+    fn a_key_of_a_longer_alias_is_not_unknown_to_the_shorter_one() {
+        let text = include_bytes!("../../tests/golden/derive/aliases.properties");
+
+        let problems = check(text, None).problems;
+
+        assert!(
+            !problems
+                .iter()
+                .any(|problem| problem.message.contains("nobody knows"))
+        );
+    }
+
+    fn line() -> impl Strategy<Value = String> {
+        let prefix = prop::sample::select(vec!["", "a.", "b.", "a->b.", "b->a.", "c->a.", "a.b."]);
+        let middle = prop::sample::select(vec!["", "producer.", "source.consumer.", "admin.", "x"]);
+        let names: Vec<_> = keys::Table::ALL
+            .iter()
+            .flat_map(|t| t.keys())
+            .map(|k| k.name)
+            .collect();
+        let name = prop::sample::select(names);
+        let value = prop::sample::select(vec![
+            "",
+            "true",
+            "yes",
+            "1",
+            "-1",
+            "0",
+            "a:1",
+            "a, b",
+            "(x",
+            ".*",
+            "${p:k}",
+            "\\u12",
+            "9999999999999999999",
+        ]);
+        (prefix, middle, name, value).prop_map(|(p, m, n, v)| format!("{p}{m}{n} = {v}\n"))
+    }
+
+    proptest! {
+        // A case compiles several patterns.
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn any_lines_are_either_a_configuration_or_have_an_error(
+            lines in prop::collection::vec(line(), 0..12), head in any::<bool>()) {
+            let head = if head { "clusters = a, b\na.bootstrap.servers = a:1\nb.bootstrap.servers = b:1\n" } else { "" };
+            let report = check(format!("{head}{}", lines.concat()).as_bytes(), None);
+
+            let errors = report.problems.iter().filter(|p| p.severity == Severity::Error).count();
+            prop_assert_eq!(report.config.is_some(), errors == 0);
+            for flow in report.config.iter().flat_map(|config| &config.flows) {
+                prop_assert!(!flow.source.admin.bootstrap.is_empty());
+                prop_assert!(!flow.source.consumer.client.bootstrap.is_empty());
+                prop_assert!(!flow.writer.client.bootstrap.is_empty());
+                prop_assert!(!flow.worker.client.bootstrap.is_empty());
+            }
+        }
     }
 }

@@ -32,3 +32,16 @@ impl fmt::Display for Secret {
         f.write_str(STARS)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_shown_as_stars_and_revealed_on_request_only() {
+        let secret = Secret::new("hunter2");
+
+        assert_eq!(format!("{secret} {secret:?}"), format!("{STARS} {STARS}"));
+        assert_eq!(secret.reveal(), "hunter2");
+    }
+}

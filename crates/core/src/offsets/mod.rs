@@ -89,7 +89,10 @@ mod tests {
     #[test]
     fn a_flows_producer_id_never_changes() {
         // A change would make every running mirror lose what the target's log knows of it.
-        assert_eq!(producer_id(&Flow::new("us", "eu")), 1_816_467_997_884_747_554);
+        assert_eq!(
+            producer_id(&Flow::new("us", "eu")),
+            1_816_467_997_884_747_554
+        );
         assert_ne!(
             producer_id(&Flow::new("us", "eu")),
             producer_id(&Flow::new("eu", "us"))

@@ -2,7 +2,7 @@
 
 use super::PatternError;
 use super::property;
-use super::translate::{Flags, Reader};
+use super::reader::{Flags, Reader};
 
 /// What an escape stands for.
 pub(super) enum Escaped {

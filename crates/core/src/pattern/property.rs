@@ -1,7 +1,7 @@
 //! `\p{..}`: classes by name.
 
 use super::PatternError;
-use super::translate::Reader;
+use super::reader::Reader;
 
 /// After `\p` or `\P`: the name, in braces or one letter.
 pub(super) fn property(reader: &mut Reader, negated: bool) -> Result<String, PatternError> {
