@@ -10,10 +10,12 @@ mod slot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
-use tokio::time::Instant;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
 use twinlog_core::ids::TopicPartition;
 
 use self::slot::{Slot, Standing};
@@ -22,7 +24,7 @@ use crate::config::ClientConfig;
 use crate::connection::Connection;
 use crate::error::{Error, Result};
 use crate::metadata::{self, Leader, Metadata, Topics};
-use crate::wire::MetadataResponse;
+use crate::wire::{MetadataRequest, MetadataResponse};
 
 /// What a connection is for. Brokers serve the requests of one connection one after the other, so
 /// whatever waits at the broker gets a connection of its own.
@@ -35,6 +37,9 @@ pub enum Purpose {
     /// Produce requests, answered when all replicas have them.
     Produce(u32),
 }
+
+/// A broker that has not answered a question about metadata for this long may be stuck.
+const SLOW_ANSWER: Duration = Duration::from_secs(2);
 
 /// A cluster. Clones share everything; connections close when the last clone and the last user of
 /// each are gone.
@@ -221,27 +226,57 @@ impl Client {
         }
     }
 
+    /// Asks one node after the other. The next is asked when one fails, and also when one is slow:
+    /// it may be stuck, and the others are not.
     async fn ask_any(&self, topics: &Topics) -> Result<MetadataResponse> {
         let request = metadata::build_request(topics);
-        let mut failure = None;
         let nodes = self.nodes();
-        for (node, address) in &nodes {
-            let slot = self.slot(node.clone(), Purpose::General);
-            let answer = async {
-                let connection = slot.connection(&self.inner.config, address).await?;
-                let response = connection.call(&request).await?;
-                Error::check(response.error_code, None, || "refresh metadata".to_owned())?;
-                Ok(response)
+        let mut to_ask = nodes.iter();
+        let mut asked = JoinSet::new();
+        let mut failure = None;
+        loop {
+            if let Some((node, address)) = to_ask.next() {
+                let slot = self.slot(node.clone(), Purpose::General);
+                let (client, request) = (self.clone(), request.clone());
+                let address = address.clone();
+                asked.spawn(async move { client.ask(&slot, &address, &request).await });
+            } else if asked.is_empty() {
+                return Err(no_broker(&nodes, failure));
+            }
+            let answer = asked.join_next();
+            let answer = match to_ask.len() {
+                0 => answer.await,
+                _ => timeout(SLOW_ANSWER, answer).await.unwrap_or(None),
             };
-            match answer.await {
-                Ok(response) => return Ok(response),
-                Err(error) => {
-                    tracing::debug!(broker = %address, %error, "no metadata from this broker");
-                    failure = Some(error);
+            match answer {
+                Some(Ok(Ok(response))) => return Ok(response),
+                Some(Ok(Err(error))) => failure = Some(error),
+                Some(Err(lost)) => {
+                    if let Ok(panic) = lost.try_into_panic() {
+                        std::panic::resume_unwind(panic);
+                    }
                 }
+                None => {}
             }
         }
-        Err(no_broker(&nodes, failure))
+    }
+
+    async fn ask(
+        &self,
+        slot: &Slot,
+        address: &Address,
+        request: &MetadataRequest,
+    ) -> Result<MetadataResponse> {
+        let answer = async {
+            let connection = slot.connection(&self.inner.config, address).await?;
+            let response = connection.call(request).await?;
+            Error::check(response.error_code, None, || "refresh metadata".to_owned())?;
+            Ok(response)
+        };
+        answer.await.inspect_err(|error: &Error| {
+            let error = error as &dyn std::error::Error;
+            tracing::debug!(broker = %address, error, "no metadata from this broker");
+        })
     }
 
     fn take_answer(&self, response: &MetadataResponse, topics: &Topics) -> Arc<Metadata> {

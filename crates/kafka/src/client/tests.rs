@@ -1,7 +1,6 @@
 //! A client against scripted brokers, on a paused clock.
 
 use std::cell::RefCell;
-use std::time::Duration;
 
 use tokio::join;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +14,6 @@ use crate::retry::{Backoff, Retry, while_retriable};
 use crate::testing::{Peer, Scripted, scripted};
 use crate::topic_log::{append, read_to_end};
 use crate::wire;
-use crate::wire::MetadataRequest;
 use crate::wire::metadata_response::{
     MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
 };
@@ -85,6 +83,33 @@ async fn the_first_bootstrap_address_that_answers_is_enough() {
         (1, 1, 1)
     );
     assert_eq!(*snapshots.borrow_and_update(), metadata);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_is_stuck_is_overtaken_by_another() {
+    let (client, transport) = client(&["one:1", "two:2"]);
+    let response = RefCell::new(cluster(&[(1, "one:1"), (2, "two:2")]));
+    let mut stuck = transport.expect(&address("one:1"), PIPE_BYTES);
+    let peer = transport.expect(&address("two:2"), PIPE_BYTES);
+    let started = Instant::now();
+    let get_stuck = async {
+        stuck.agree().await;
+        std::future::pending::<()>().await;
+    };
+
+    let metadata = tokio::select! {
+        metadata = client.refresh(&Topics::All) => metadata,
+        _ = async { join!(serve(peer, &response), get_stuck) } => panic!("the client hung up"),
+    };
+
+    assert_eq!(metadata.unwrap().brokers.len(), 2);
+    let elapsed = started.elapsed();
+    assert!(elapsed <= SLOW_ANSWER, "{elapsed:?}");
+    assert_eq!(
+        transport.left(),
+        0,
+        "the stuck broker was not asked first: choose another seed"
+    );
 }
 
 #[tokio::test(start_paused = true)]
