@@ -124,10 +124,7 @@ fn at_top(name: &str) -> Meaning {
         {
             return Meaning::Known(key);
         }
-        return lost(
-            "it is read behind the target's alias only",
-            format!("write `<target>.{name}`"),
-        );
+        return lost_to_worker(key, "<target>");
     }
     if let Some((_, _, rest)) = split_client(name) {
         if known_to_clients(rest).is_some() {
@@ -209,16 +206,25 @@ fn in_flow(flow: &Flow, name: &str) -> Meaning {
             format!("write `<cluster>.{name}`"),
         );
     }
-    if Table::Worker.find(name).is_some() {
-        return lost(
-            "it is read behind the target's alias only",
-            format!("write `{}.{name}`", flow.target),
-        );
+    if let Some(key) = Table::Worker.find(name) {
+        return lost_to_worker(key, flow.target.as_str());
     }
     if is_of(&FAMILIES, name) || is_of(&FLOW_FAMILIES, name) {
         return Meaning::Family;
     }
     lost_client_key(&format!("{flow}."), name)
+}
+
+/// A worker's key where the worker doesn't see it. One that has no effect anywhere isn't worth a
+/// warning: files name `plugin.path` wherever they like.
+fn lost_to_worker(key: &'static Key, target: &str) -> Meaning {
+    if matches!(key.status, Status::NotApplicable(_)) {
+        return Meaning::Known(key);
+    }
+    lost(
+        "it is read behind the target's alias only",
+        format!("write `{target}.{}`", key.name),
+    )
 }
 
 /// A client's key without the kind of client before it.
