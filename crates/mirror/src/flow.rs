@@ -13,7 +13,7 @@ use twinlog_kafka::memory::MemoryBudget;
 use crate::source::clients::{Clients, TransportOf};
 use crate::source::connector::{ConnectorStatus, SourceConnector};
 use crate::source::positions::WallClock;
-use crate::status::FlowStatus;
+use crate::status::{FlowState, FlowStatus};
 
 /// What all flows of a process share.
 #[derive(Clone)]
@@ -28,10 +28,16 @@ pub struct MirrorContext {
 
 /// A flow that runs. Dropping it ends the flow at once; [`FlowHandle::shutdown`] is the clean way.
 pub struct FlowHandle {
-    flow: Flow,
-    status: watch::Receiver<ConnectorStatus>,
+    watch: FlowWatch,
     stop: Option<oneshot::Sender<Instant>>,
     running: JoinSet<()>,
+}
+
+/// Looks at a flow from elsewhere, also while it stops; cloning it is a reference count.
+#[derive(Clone)]
+pub struct FlowWatch {
+    flow: Flow,
+    status: watch::Receiver<ConnectorStatus>,
 }
 
 impl FlowHandle {
@@ -50,13 +56,44 @@ impl FlowHandle {
         let span = tracing::info_span!("flow", %flow);
         running.spawn(connector.run(stopped).instrument(span));
         FlowHandle {
-            flow,
-            status,
+            watch: FlowWatch { flow, status },
             stop: Some(stop),
             running,
         }
     }
 
+    /// Which flow it is.
+    pub fn flow(&self) -> &Flow {
+        &self.watch.flow
+    }
+
+    /// How it stands; see [`FlowWatch::status`].
+    pub fn status(&self) -> FlowStatus {
+        self.watch.status()
+    }
+
+    /// A way to look at it that outlives it.
+    pub fn watch(&self) -> FlowWatch {
+        self.watch.clone()
+    }
+
+    /// Stops fetching, waits until `deadline` for what is on its way, stores positions. Returns how the flow stood at its
+    /// end, soon after the deadline at the latest.
+    pub async fn shutdown(mut self, deadline: Instant) -> FlowStatus {
+        if let Some(stop) = self.stop.take() {
+            // If it has ended already there is nobody to tell.
+            let _ = stop.send(deadline);
+        }
+        while let Some(ended) = self.running.join_next().await {
+            if let Err(lost) = ended {
+                tracing::error!(flow = %self.watch.flow, error = %lost, "the flow ended by a panic");
+            }
+        }
+        self.status()
+    }
+}
+
+impl FlowWatch {
     /// Which flow it is.
     pub fn flow(&self) -> &Flow {
         &self.flow
@@ -77,24 +114,20 @@ impl FlowHandle {
         }
     }
 
-    /// Stops fetching, waits until `deadline` for what is on its way, stores positions. Returns how the flow stood at its
-    /// end, soon after the deadline at the latest.
-    pub async fn shutdown(mut self, deadline: Instant) -> FlowStatus {
-        if let Some(stop) = self.stop.take() {
-            // If it has ended already there is nobody to tell.
-            let _ = stop.send(deadline);
+    /// Waits until the flow is refused for good: nothing will change until somebody acts. Cancel-safe.
+    pub async fn refused(&self) {
+        let mut status = self.status.clone();
+        let refused = |status: &ConnectorStatus| matches!(status.state, FlowState::Refused { .. });
+        match status.wait_for(refused).await {
+            Ok(_) => {}
+            // It ended in another way.
+            Err(_) => std::future::pending().await,
         }
-        while let Some(ended) = self.running.join_next().await {
-            if let Err(lost) = ended {
-                tracing::error!(flow = %self.flow, error = %lost, "the flow ended by a panic");
-            }
-        }
-        self.status()
     }
 }
 
 impl fmt::Debug for FlowHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FlowHandle({})", self.flow)
+        write!(f, "FlowHandle({})", self.watch.flow)
     }
 }

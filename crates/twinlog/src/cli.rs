@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::check::CheckOptions;
+use crate::commands::demo::DemoOptions;
 use crate::commands::run::RunOptions;
 use crate::logging::LogOptions;
 
@@ -26,6 +27,8 @@ pub enum Command {
     Run(RunOptions),
     /// Say what is wrong in a file, and what would be done with it
     Check(CheckOptions),
+    /// Show the mirror at work between two clusters inside this process
+    Demo(DemoOptions),
 }
 
 /// The command line of this process.

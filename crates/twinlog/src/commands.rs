@@ -1,6 +1,7 @@
 //! One file per subcommand.
 
 pub mod check;
+pub mod demo;
 pub mod run;
 
 use crate::cli::{Cli, Command};
@@ -11,5 +12,6 @@ pub fn execute(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Run(options) => run::execute(&options, &cli.log),
         Command::Check(options) => check::execute(&options),
+        Command::Demo(options) => demo::execute(&options, &cli.log),
     }
 }

@@ -11,8 +11,6 @@ mod layer;
 mod line;
 mod output;
 
-use std::io::IsTerminal;
-
 use clap::{Args, ValueEnum};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
@@ -20,6 +18,7 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::failure::Failure;
+pub use line::{Text, printable};
 pub use output::{LogOutput, Pane};
 
 /// What is logged, and in which shape.
@@ -50,8 +49,7 @@ pub enum LogFormat {
 /// # Errors
 /// When the filter can't be understood.
 pub fn start(options: &LogOptions) -> Result<LogOutput, Failure> {
-    let terminal = std::io::stderr().is_terminal();
-    let output = LogOutput::to_stderr(terminal);
+    let output = LogOutput::to_stderr();
     let layer = layer::Lines::new(options.log_format, output.clone());
     let subscriber = tracing_subscriber::registry().with(layer.with_filter(filter(options)?));
     subscriber

@@ -1,10 +1,16 @@
 //! `twinlog`: mirrors Kafka clusters, in place of Apache Kafka's MirrorMaker 2.
 
 mod cli;
+mod clock;
 mod commands;
 mod config_file;
+mod demo;
 mod failure;
+mod flows;
 mod logging;
+mod runtime;
+mod status;
+mod stop;
 
 use std::process::ExitCode;
 

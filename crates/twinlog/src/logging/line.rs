@@ -183,7 +183,7 @@ fn word(text: &str) -> String {
 }
 
 /// Text from anywhere, with its control characters written out (`\n`).
-fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
         if character.is_control() {

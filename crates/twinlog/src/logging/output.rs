@@ -1,12 +1,13 @@
 //! Where log lines go: to standard error, or into a pane while the live table has the screen.
 
 use std::collections::VecDeque;
-use std::io::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::line::Text;
+use crate::config_file::Style;
 
 /// How many lines a pane keeps. They are printed when it closes, so that nothing recent is lost with the screen.
 const PANE_LINES_MAX: usize = 1_000;
@@ -19,6 +20,7 @@ pub struct LogOutput {
 
 struct State {
     terminal: bool,
+    style: Style,
     pane: Option<Held>,
 }
 
@@ -29,11 +31,13 @@ struct Held {
 }
 
 impl LogOutput {
-    /// Lines on standard error, coloured if that is a `terminal`.
-    pub fn to_stderr(terminal: bool) -> Self {
+    /// Lines on standard error.
+    pub fn to_stderr() -> Self {
+        let stderr = io::stderr();
         LogOutput {
             state: Arc::new(Mutex::new(State {
-                terminal,
+                terminal: stderr.is_terminal(),
+                style: Style::of(&stderr),
                 pane: None,
             })),
         }
@@ -55,7 +59,7 @@ impl LogOutput {
             None => false,
         };
         if !(on_screen && state.terminal) {
-            print(text, state.terminal);
+            print(text, state.style);
         }
     }
 }
@@ -102,21 +106,20 @@ impl Drop for Pane {
                     level: None,
                     rest,
                 },
-                true,
+                state.style,
             );
         }
         for text in &held.lines {
-            print(text, true);
+            print(text, state.style);
         }
     }
 }
 
 /// A log that can't be written has nobody to tell.
-fn print(text: &Text, terminal: bool) {
-    let line = if terminal {
-        text.coloured()
-    } else {
-        text.plain()
+fn print(text: &Text, style: Style) {
+    let line = match style {
+        Style::Plain => text.plain(),
+        Style::Coloured => text.coloured(),
     };
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }

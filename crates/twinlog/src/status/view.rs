@@ -1,0 +1,177 @@
+//! What is shown of the flows: numbers and sentences, no decisions left.
+
+use std::time::Duration;
+
+use twinlog_core::ids::Flow;
+use twinlog_mirror::status::{FlowState, FlowStatus, TaskStatus};
+
+use super::numbers;
+
+/// All that a table shows at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct View {
+    /// What runs: the file, as a rule.
+    pub title: String,
+    /// Since when.
+    pub uptime: Duration,
+    /// Whether it was asked to stop.
+    pub stopping: bool,
+    /// Lines that stay under the title, such as addresses to connect to.
+    pub notes: Vec<String>,
+    /// The flows.
+    pub flows: Vec<FlowView>,
+}
+
+/// One flow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowView {
+    /// `us->eu`.
+    pub flow: String,
+    /// How it is going, in words.
+    pub state: String,
+    /// Whether a person should look.
+    pub health: Health,
+    /// What flows; none while there is nothing to count.
+    pub traffic: Option<Traffic>,
+    /// What stands still and why, longest first.
+    pub troubles: Vec<Trouble>,
+}
+
+/// How much flows, and how much is still to come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Traffic {
+    /// Records per second that the target acknowledged.
+    pub records_per_second: f64,
+    /// Their bytes per second, compressed as they are.
+    pub bytes_per_second: f64,
+    /// Source records not yet acknowledged by the target.
+    pub lag_records: u64,
+}
+
+/// How a flow is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    /// As it should.
+    Good,
+    /// Not yet, or not everywhere.
+    Troubled,
+    /// Not at all, until somebody acts.
+    Bad,
+}
+
+/// Something that stands still.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// A partition or topic.
+    pub what: String,
+    /// For how long, where that is known.
+    pub since: Option<Duration>,
+    /// Why.
+    pub reason: String,
+    /// What a person can do, where there is something.
+    pub remedy: Option<String>,
+}
+
+/// What is shown of a flow that stands at `status`.
+pub fn flow(flow: &Flow, status: &FlowStatus, traffic: Traffic) -> FlowView {
+    let (state, health) = match &status.state {
+        FlowState::Connecting { trouble: None } => ("connecting".to_owned(), Health::Good),
+        FlowState::Connecting {
+            trouble: Some(trouble),
+        } => (format!("connecting: {trouble}"), Health::Troubled),
+        FlowState::Running => mirroring(status),
+        FlowState::Refused { reason } => (format!("refused: {reason}"), Health::Bad),
+        FlowState::Stopped => ("stopped".to_owned(), Health::Good),
+    };
+    FlowView {
+        flow: flow.to_string(),
+        state,
+        health,
+        traffic: (status.state == FlowState::Running).then_some(traffic),
+        troubles: troubles(status),
+    }
+}
+
+/// `48 partitions of 12 topics, 2 paused`: what is not as usual is named.
+fn mirroring(status: &FlowStatus) -> (String, Health) {
+    let Partitions {
+        starting,
+        running,
+        settling,
+        paused,
+    } = Partitions::of(status);
+    let all = starting + running + settling + paused;
+    let mut words = format!(
+        "{} of {}",
+        numbers::counted(all, "partition"),
+        numbers::counted(status.topics, "topic")
+    );
+    for (number, name) in [
+        (starting, "starting"),
+        (settling, "settling"),
+        (paused, "paused"),
+    ] {
+        if number > 0 {
+            words.push_str(&format!(", {} {name}", numbers::count(number as u64)));
+        }
+    }
+    let troubled = paused > 0 || !status.troubles.is_empty();
+    (
+        words,
+        if troubled {
+            Health::Troubled
+        } else {
+            Health::Good
+        },
+    )
+}
+
+/// Partitions of a flow by state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Partitions {
+    /// Their positions are being looked up.
+    pub starting: usize,
+    /// They copy.
+    pub running: usize,
+    /// The target's log is being asked what it holds.
+    pub settling: usize,
+    /// They stand still.
+    pub paused: usize,
+}
+
+impl Partitions {
+    /// Those of all tasks.
+    pub fn of(status: &FlowStatus) -> Self {
+        let sum = |number: fn(&TaskStatus) -> usize| status.tasks.iter().map(number).sum();
+        Partitions {
+            starting: sum(|task| task.starting),
+            running: sum(|task| task.running),
+            settling: sum(|task| task.settling),
+            paused: sum(|task| task.paused.len()),
+        }
+    }
+}
+
+/// What stands still, longest first.
+pub fn troubles(status: &FlowStatus) -> Vec<Trouble> {
+    let paused = status
+        .tasks
+        .iter()
+        .flat_map(|task| &task.paused)
+        .map(|paused| Trouble {
+            what: paused.partition.to_string(),
+            since: Some(paused.since),
+            reason: paused.reason.to_string(),
+            remedy: Some(paused.reason.remedy().to_owned()),
+        });
+    let topics = status.troubles.iter().map(|trouble| Trouble {
+        what: trouble.topic.to_string(),
+        since: None,
+        reason: trouble.reason.clone(),
+        remedy: None,
+    });
+    let mut all: Vec<_> = topics.chain(paused).collect();
+    // Topics, whose time is not known, come first: a whole topic weighs more than a partition.
+    all.sort_by_key(|trouble| std::cmp::Reverse(trouble.since.unwrap_or(Duration::MAX)));
+    all
+}

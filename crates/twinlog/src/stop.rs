@@ -1,0 +1,74 @@
+//! How the process is asked to stop: once to finish what was begun, twice to stop at once.
+
+use std::convert::Infallible;
+
+use anyhow::Context as _;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// The wish to stop; cloning it is a reference count.
+#[derive(Debug, Clone, Default)]
+pub struct Stop {
+    begun: CancellationToken,
+    at_once: CancellationToken,
+}
+
+impl Stop {
+    /// Asks to stop; asking again means at once.
+    pub fn request(&self) {
+        if self.begun.is_cancelled() {
+            self.at_once.cancel();
+        } else {
+            self.begun.cancel();
+        }
+    }
+
+    /// Cancelled by the first request.
+    pub fn begun(&self) -> &CancellationToken {
+        &self.begun
+    }
+
+    /// Cancelled by the second request.
+    pub fn at_once(&self) -> &CancellationToken {
+        &self.at_once
+    }
+
+    /// Turns SIGTERM and SIGINT into requests, for as long as it is polled.
+    ///
+    /// The handlers are in place when this returns, so that no early signal ends the process.
+    ///
+    /// # Errors
+    /// When the system refuses a handler.
+    pub fn on_signals(&self) -> anyhow::Result<impl Future<Output = Infallible> + use<>> {
+        let mut terminate = signal(SignalKind::terminate()).context("handle SIGTERM")?;
+        let mut interrupt = signal(SignalKind::interrupt()).context("handle SIGINT")?;
+        let stop = self.clone();
+        Ok(async move {
+            loop {
+                let name = tokio::select! {
+                    Some(()) = terminate.recv() => "SIGTERM",
+                    Some(()) = interrupt.recv() => "SIGINT",
+                    else => std::future::pending().await,
+                };
+                tracing::info!(signal = name, "asked to stop");
+                stop.request();
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_request_means_at_once() {
+        let stop = Stop::default();
+
+        stop.request();
+        assert!(stop.begun().is_cancelled() && !stop.at_once().is_cancelled());
+
+        stop.request();
+        assert!(stop.at_once().is_cancelled());
+    }
+}

@@ -1,0 +1,112 @@
+//! `twinlog run` as a process: it starts, mirrors, waits, stops, and what it says meanwhile.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use mini_kafka::Unflushed;
+use testkit::{Signal, TwinlogProcess};
+
+use crate::clusters::{Clusters, PATIENCE};
+
+fn run(properties: &str) -> Result<TwinlogProcess> {
+    TwinlogProcess::run(env!("CARGO_BIN_EXE_twinlog"), properties)
+}
+
+/// Runs it until it says that it waits for the source.
+fn run_without_source(clusters: &Clusters) -> Result<TwinlogProcess> {
+    const SAID: &str = "waiting for the clusters";
+    let mut process = run(&clusters.properties())?.expecting(SAID);
+    let log = process.process().log_path().to_owned();
+    process.process().eventually(PATIENCE, || {
+        let log = fs::read_to_string(&log)?;
+        ensure!(log.contains(SAID), "it does not say that it waits");
+        Ok(())
+    })?;
+    Ok(process)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn records_are_mirrored_and_a_stop_by_sigterm_stores_their_positions() -> Result<()> {
+    let clusters = Clusters::start().await?;
+    clusters.write(100).await?;
+
+    let process = run(&clusters.properties())?;
+    clusters.wait_for_mirrored(100).await?;
+    process.stop()?;
+
+    let last_record = 99;
+    assert_eq!(clusters.positions().await?.last(), Some(&last_record));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_stop_it_goes_on_where_it_was() -> Result<()> {
+    let clusters = Clusters::start().await?;
+    clusters.write(100).await?;
+    let first = run(&clusters.properties())?;
+    clusters.wait_for_mirrored(100).await?;
+    first.stop()?;
+    clusters.write(50).await?;
+
+    let second = run(&clusters.properties())?;
+    clusters.wait_for_mirrored(150).await?;
+    second.stop()?;
+
+    clusters.wait_for_mirrored(150).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_is_down_at_the_start_is_waited_for() -> Result<()> {
+    let clusters = Clusters::start().await?;
+    clusters.write(10).await?;
+    clusters.source.crash(1, Unflushed::Kept);
+
+    let process = run_without_source(&clusters)?;
+    clusters.source.restart(1).await?;
+    clusters.wait_for_mirrored(10).await?;
+    process.stop()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_while_the_source_is_down_is_a_clean_one() -> Result<()> {
+    let clusters = Clusters::start().await?;
+    clusters.source.crash(1, Unflushed::Kept);
+
+    run_without_source(&clusters)?.stop()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_is_no_terminal_has_no_colours() -> Result<()> {
+    let clusters = Clusters::start().await?;
+    clusters.write(1).await?;
+
+    let mut process = run(&clusters.properties())?;
+    clusters.wait_for_mirrored(1).await?;
+    process.process().signal(Signal::TERM)?;
+    let status = process.wait(PATIENCE)?;
+
+    let log = process.process().log();
+    assert!(status.success(), "{log}");
+    assert!(log.contains(" INFO ") && !log.contains('\x1b'), "{log:?}");
+    Ok(())
+}
+
+#[test]
+fn a_file_with_errors_is_refused_with_all_of_them() -> Result<()> {
+    let mut process = run("clusters = us, eu\nus->eu.enabled = true\nus->eu.topics = (\n")?;
+
+    let status = process.process().wait(Duration::from_secs(10))?;
+
+    let told = process.process().log();
+    assert_eq!(status.code(), Some(2), "{told}");
+    for part in [
+        "us.bootstrap.servers",
+        "eu.bootstrap.servers",
+        "us->eu.topics",
+        "hint: ",
+    ] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    Ok(())
+}
