@@ -11,7 +11,7 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::Instrument;
 use twinlog_core::assign::assign;
-use twinlog_core::config::flow::{self, FlowConfig};
+use twinlog_core::config::flow::{self, FlowConfig, FlowRole};
 use twinlog_core::ids::{Topic, TopicPartition};
 use twinlog_core::offsets::producer_id;
 use twinlog_core::plan::topics::SourceTopic;
@@ -126,6 +126,10 @@ impl SourceConnector {
     }
 
     async fn mirror(&mut self) -> std::convert::Infallible {
+        if self.config.role == FlowRole::HeartbeatsOnly {
+            self.set_state(FlowState::Running);
+            return std::future::pending().await;
+        }
         self.connect().await;
         tracing::info!(
             source = %self.config.flow.source,

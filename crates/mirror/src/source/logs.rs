@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use twinlog_core::ids::{DownstreamOffset, TopicPartition, UpstreamOffset};
 use twinlog_core::offsets::{Expects, Sequence, TargetTail};
 use twinlog_kafka::admin::{
-    OffsetQuery, ProducerState, Results, View, describe_producers, list_offsets,
+    ListedOffset, OffsetQuery, ProducerState, Results, View, describe_producers, list_offsets,
 };
 use twinlog_kafka::batch::{Entry, walk};
 use twinlog_kafka::client::{Client, Purpose};
+use twinlog_kafka::connection::Connection;
 use twinlog_kafka::error::{Error, ErrorCode, Result};
 use twinlog_kafka::fetch::{FetchOptions, FetchPosition, FetchSession, Isolation};
+use twinlog_kafka::metadata::Leader;
 
 /// The ends of a source log as a reader sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,28 +68,39 @@ pub async fn tails(
     let mut after = list_offsets(client, latest(), View::Leader).await;
     let mut tails = BTreeMap::new();
     for partition in partitions {
-        let end = |ends: &mut Results<_, twinlog_kafka::admin::ListedOffset>| {
-            let end = ends
-                .remove(&partition)
-                .unwrap_or_else(|| Err(unanswered(&partition)))?;
+        let found = |ends: &mut Results<TopicPartition, ListedOffset>| {
+            let end = ends.remove(&partition);
+            let end = end.unwrap_or_else(|| Err(unanswered(&partition)))?;
             end.offset.ok_or_else(|| unanswered(&partition))
         };
-        let tail = (|| {
-            let (before, after) = (end(&mut before)?, end(&mut after)?);
-            let producers = producers
-                .remove(&partition)
-                .unwrap_or_else(|| Err(unanswered(&partition)));
-            if before != after {
-                return Err(still_moving(&partition));
+        let end = match (found(&mut before), found(&mut after)) {
+            (Ok(before), Ok(after)) if before == after => Ok(after),
+            (Ok(_), Ok(_)) => Err(still_moving(&partition)),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        };
+        let producers = producers.remove(&partition);
+        let tail = match (
+            end,
+            producers.unwrap_or_else(|| Err(unanswered(&partition))),
+        ) {
+            (Err(error), _) => Err(error),
+            (Ok(end), Ok(producers)) => Ok(tail(end, expects(&producers, producer_id))),
+            (Ok(end), Err(Error::UnsupportedApi { .. })) => {
+                let expects = expects_by_last_batch(client, &partition, end, producer_id).await;
+                expects.map(|expects| tail(end, expects))
             }
-            Ok(TargetTail {
-                log_end: DownstreamOffset(after),
-                expects: expects(&producers?, producer_id),
-            })
-        })();
+            (Ok(_), Err(error)) => Err(error),
+        };
         tails.insert(partition, tail);
     }
     tails
+}
+
+fn tail(log_end: i64, expects: Expects) -> TargetTail {
+    TargetTail {
+        log_end: DownstreamOffset(log_end),
+        expects,
+    }
 }
 
 fn expects(producers: &[ProducerState], producer_id: i64) -> Expects {
@@ -123,40 +136,18 @@ pub async fn count(
     to: DownstreamOffset,
     producer_id: i64,
 ) -> Result<TailCount> {
-    let leader = client.leader(partition).await?;
-    let connection = client.connection(leader.broker, Purpose::General).await?;
-    let mut session = FetchSession::new(FetchOptions {
-        isolation: Isolation::ReadUncommitted,
-        ..FetchOptions::default()
-    });
+    let mut reader = Reader::open(client, partition).await?;
     let (mut at, mut count) = (from.0, TailCount::default());
     while at < to.0 {
-        let position = FetchPosition {
-            topic_id: leader.topic_id,
-            offset: at,
-            leader_epoch: leader.epoch,
-            max_bytes: None,
-        };
-        session.set(partition, position);
-        let fetched = session.fetch(&connection, COUNT_FETCH_BYTES, None).await?;
-        let Some(answer) = fetched.partitions.into_iter().next() else {
-            continue;
-        };
-        if answer.error != ErrorCode::NONE {
-            Error::check(answer.error.0, None, || {
-                format!("read the end of {partition}")
-            })?;
-        }
         let before = at;
-        for entry in walk(answer.records) {
-            let (base, next, producer) =
-                match entry.map_err(|error| unreadable(partition, at, &error))? {
-                    Entry::Batch(batch) => {
-                        let header = batch.header();
-                        (header.base_offset, header.next_offset(), header.producer_id)
-                    }
-                    Entry::Legacy(message) => (at, message.next_offset(), -1),
-                };
+        for entry in reader.read(at).await? {
+            let (base, next, producer) = match &entry {
+                Entry::Batch(batch) => {
+                    let header = batch.header();
+                    (header.base_offset, header.next_offset(), header.producer_id)
+                }
+                Entry::Legacy(message) => (at, message.next_offset(), -1),
+            };
             let records = (next.min(to.0) - base.max(at)).max(0);
             match producer == producer_id {
                 true => count.ours += records,
@@ -164,7 +155,7 @@ pub async fn count(
             }
             at = next;
         }
-        if at == before && answer.high_watermark <= at {
+        if at == before {
             // What lies above the high watermark is not to be had yet; it will be, or it will vanish.
             return Err(still_moving(partition));
         }
@@ -172,8 +163,89 @@ pub async fn count(
     Ok(count)
 }
 
-/// What is read of a log at once to count it.
-const COUNT_FETCH_BYTES: i32 = 1 << 20;
+/// What a log expects of `producer_id` judged by its last batch, for brokers that cannot be asked (before 2.8). If that
+/// is somebody else's batch nothing is known.
+async fn expects_by_last_batch(
+    client: &Client,
+    partition: &TopicPartition,
+    log_end: i64,
+    producer_id: i64,
+) -> Result<Expects> {
+    if log_end == 0 {
+        return Ok(Expects::Anything);
+    }
+    let entries = Reader::open(client, partition)
+        .await?
+        .read(log_end - 1)
+        .await?;
+    let Some(last) = entries.last() else {
+        return Err(still_moving(partition));
+    };
+    let Entry::Batch(batch) = last else {
+        return Ok(Expects::Anything);
+    };
+    let header = batch.header();
+    let sequence =
+        Sequence::new(header.base_sequence).filter(|_| header.producer_id == producer_id);
+    Ok(sequence.map_or(Expects::Anything, |first| {
+        Expects::Exactly(first.plus(i64::from(header.record_count)))
+    }))
+}
+
+/// Reads a target log whatever it holds.
+struct Reader<'a> {
+    partition: &'a TopicPartition,
+    leader: Leader,
+    connection: Connection,
+    session: FetchSession,
+}
+
+impl<'a> Reader<'a> {
+    async fn open(client: &Client, partition: &'a TopicPartition) -> Result<Self> {
+        let leader = client.leader(partition).await?;
+        let connection = client.connection(leader.broker, Purpose::General).await?;
+        let options = FetchOptions {
+            isolation: Isolation::ReadUncommitted,
+            ..FetchOptions::default()
+        };
+        Ok(Reader {
+            partition,
+            leader,
+            connection,
+            session: FetchSession::new(options),
+        })
+    }
+
+    /// The batches from the one that holds `offset` on, as many as come at once; none above the high watermark.
+    async fn read(&mut self, offset: i64) -> Result<Vec<Entry>> {
+        let position = FetchPosition {
+            topic_id: self.leader.topic_id,
+            offset,
+            leader_epoch: self.leader.epoch,
+            max_bytes: None,
+        };
+        self.session.set(self.partition, position);
+        let fetched = self
+            .session
+            .fetch(&self.connection, READ_BYTES, None)
+            .await?;
+        let Some(answer) = fetched.partitions.into_iter().next() else {
+            return Ok(Vec::new());
+        };
+        Error::check(answer.error.0, None, || {
+            format!("read the end of {}", self.partition)
+        })?;
+        let entries: Result<Vec<Entry>, _> = walk(answer.records).collect();
+        entries.map_err(|error| Error::Records {
+            partition: self.partition.clone(),
+            offset,
+            detail: error.to_string(),
+        })
+    }
+}
+
+/// What is read of a log at once.
+const READ_BYTES: i32 = 1 << 20;
 
 fn unanswered(partition: &TopicPartition) -> Error {
     Error::Unanswered {
@@ -187,13 +259,5 @@ fn still_moving(partition: &TopicPartition) -> Error {
         action: format!("look at the end of {partition}"),
         code: ErrorCode::NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         message: Some("the log is still being written".to_owned()),
-    }
-}
-
-fn unreadable(partition: &TopicPartition, offset: i64, error: &dyn std::error::Error) -> Error {
-    Error::Records {
-        partition: partition.clone(),
-        offset,
-        detail: error.to_string(),
     }
 }

@@ -11,10 +11,11 @@
 //! a broker waits in that broker's queues, so that a round costs what there is to do, not how many partitions there are,
 //! and a broker that is away holds up its own partitions only.
 //!
-//! [`reading`] fetches, [`writing`] produces, [`settling`] looks at logs, [`storing`] keeps positions; the rules are
-//! in [`crate::pipeline`].
+//! [`reading`] fetches, [`writing`] produces, [`settling`] looks at logs, [`storing`] keeps positions, [`leaders`] knows
+//! whom to ask; the rules are in [`crate::pipeline`].
 
 mod entry;
+mod leaders;
 mod reading;
 mod settling;
 mod storing;
@@ -37,13 +38,13 @@ use twinlog_kafka::client::Client;
 use twinlog_kafka::error::{Error, Result};
 use twinlog_kafka::fetch::FetchOptions;
 use twinlog_kafka::memory::MemoryBudget;
-use twinlog_kafka::metadata::{Metadata, Topics};
 use twinlog_kafka::retry::Backoff;
 
 pub use self::entry::PartitionSpec;
 use self::entry::{Entries, Entry, EntryId, Pause};
+use self::leaders::{Side, View};
 use self::reading::{FetchDone, SourceBroker};
-use self::settling::{Counted, Located, Looked};
+use self::settling::{Counted, Located, Looked, Replayed};
 use self::storing::Stored;
 use self::timers::{Timer, Timers};
 use self::writing::{ProduceDone, TargetBroker};
@@ -123,26 +124,11 @@ pub struct Task {
     is_published: bool,
     inbox: mpsc::Receiver<Message>,
     storing: storing::Storing,
+    replayed: Replayed,
     /// Topics whose settings on the target are being read.
     asking_rules: HashSet<Topic>,
     stop_by: Option<Instant>,
     random: fastrand::Rng,
-}
-
-/// What the task knows of one cluster's leaders.
-struct View {
-    metadata: watch::Receiver<Arc<Metadata>>,
-    /// Topics of partitions without a leader, or with one that denies it.
-    stale: HashSet<Topic>,
-    is_refreshing: bool,
-    failures: u32,
-    not_before: Option<Instant>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Source,
-    Target,
 }
 
 /// Something that a request led to.
@@ -167,13 +153,6 @@ impl Task {
         inbox: mpsc::Receiver<Message>,
         status: watch::Sender<TaskStatus>,
     ) -> Self {
-        let view = |client: &Client| View {
-            metadata: client.subscribe(),
-            stale: HashSet::new(),
-            is_refreshing: false,
-            failures: 0,
-            not_before: None,
-        };
         let mut timers = Timers::default();
         timers.set(Instant::now() + config.flush_interval, Timer::Flush);
         Task {
@@ -181,8 +160,8 @@ impl Task {
             sources: BTreeMap::new(),
             targets: BTreeMap::new(),
             next_request: 1,
-            source_view: view(&context.source),
-            target_view: view(&context.target),
+            source_view: View::new(&context.source),
+            target_view: View::new(&context.target),
             requests: FuturesUnordered::new(),
             timers,
             counters: Counters::default(),
@@ -190,6 +169,7 @@ impl Task {
             is_published: false,
             inbox,
             storing: storing::Storing::default(),
+            replayed: Replayed::default(),
             asking_rules: HashSet::new(),
             stop_by: None,
             random: fastrand::Rng::with_seed(config.generation),
@@ -464,122 +444,6 @@ impl Task {
             status.lag_records += entry.lag().unwrap_or(0);
         }
         self.status.send_replace(status);
-    }
-
-    fn view(&mut self, side: Side) -> &mut View {
-        match side {
-            Side::Source => &mut self.source_view,
-            Side::Target => &mut self.target_view,
-        }
-    }
-
-    /// Takes note of leaders that changed, whoever asked for them.
-    fn follow_metadata(&mut self, side: Side) {
-        if self.view(side).metadata.has_changed().unwrap_or(false) {
-            self.view(side).metadata.mark_unchanged();
-            for id in self.entries.ids() {
-                if self.assign_leader(id, side) {
-                    self.touch(id);
-                }
-            }
-        }
-    }
-
-    /// Looks a partition's leader up; whether it is another one than before.
-    fn assign_leader(&mut self, id: EntryId, side: Side) -> bool {
-        let Some(entry) = self.entries.get_mut(id) else {
-            return false;
-        };
-        let (view, partition, known) = match side {
-            Side::Source => (
-                &mut self.source_view,
-                &entry.spec.source,
-                &mut entry.source_leader,
-            ),
-            Side::Target => (
-                &mut self.target_view,
-                &entry.spec.target,
-                &mut entry.target_leader,
-            ),
-        };
-        let found = view.metadata.borrow().leader(partition);
-        if found.is_none() {
-            view.stale.insert(partition.topic.clone());
-        }
-        let before = std::mem::replace(known, found);
-        if before == found {
-            return false;
-        }
-        match side {
-            Side::Source => {
-                entry.preferred_replica = None;
-                self.on_source_leader(id);
-            }
-            Side::Target => entry.is_ready = false,
-        }
-        true
-    }
-
-    /// Forgets a leader that denies it, or that is gone, and asks for the one there is now.
-    fn on_stale_leader(&mut self, id: EntryId, side: Side) {
-        let Some(entry) = self.entries.get(id) else {
-            return;
-        };
-        let topic = match side {
-            Side::Source => entry.spec.source.topic.clone(),
-            Side::Target => entry.spec.target.topic.clone(),
-        };
-        self.view(side).stale.insert(topic);
-    }
-
-    fn dispatch_refresh(&mut self, side: Side) {
-        let now = Instant::now();
-        let client = match side {
-            Side::Source => self.context.source.clone(),
-            Side::Target => self.context.target.clone(),
-        };
-        let view = self.view(side);
-        let is_due = view.not_before.is_none_or(|at| at <= now);
-        if view.stale.is_empty() || view.is_refreshing || !is_due {
-            return;
-        }
-        view.is_refreshing = true;
-        let topics = Topics::Named(view.stale.drain().collect());
-        self.push(async move {
-            let refreshed = client.refresh(&topics).await;
-            Event::Refreshed(side, refreshed.map(drop))
-        });
-    }
-
-    fn on_refreshed(&mut self, side: Side, result: Result<()>) {
-        let now = Instant::now();
-        let failures = self.view(side).failures;
-        let pause = self.config.backoff.pause(failures, &mut self.random);
-        let view = self.view(side);
-        view.is_refreshing = false;
-        // Elections take a moment: even a good answer is not asked for again at once.
-        view.not_before = Some(now + pause);
-        view.failures = failures.saturating_add(1);
-        self.timers.set(now + pause, Timer::Wake);
-        if let Err(error) = result {
-            log_failure("look for leaders", &error, failures);
-        }
-        self.follow_metadata(side);
-        for id in self.entries.ids() {
-            let Some(entry) = self.entries.get(id) else {
-                continue;
-            };
-            let leader = match side {
-                Side::Source => entry.source_leader,
-                Side::Target => entry.target_leader,
-            };
-            if leader.is_none() {
-                self.on_stale_leader(id, side);
-            }
-        }
-        if self.view(side).stale.is_empty() {
-            self.view(side).failures = 0;
-        }
     }
 
     fn ask_rules(&mut self, topic: Topic) {

@@ -168,3 +168,30 @@ async fn the_end_of_the_source_has_no_lag() -> Result<()> {
     stop(flow).await;
     Ok(())
 }
+
+#[tokio::test(start_paused = true)]
+async fn thousands_of_partitions_are_copied_by_few_requests() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("wide", 2_000, 1);
+    let flow = clusters.mirror("")?;
+    expect_status(&flow, "assigned", |status| {
+        status
+            .tasks
+            .first()
+            .is_some_and(|task| task.running + task.starting == 2_000)
+    })
+    .await?;
+    for partition in (0..2_000).step_by(100) {
+        clusters.produce("wide", partition, &["a"]).await?;
+    }
+
+    for partition in (0..2_000).step_by(100) {
+        clusters.expect_copied("us.wide", partition, &["a"]).await?;
+    }
+    let before = clusters.source.requests(mini_kafka::ApiKey::Fetch);
+    tokio::time::sleep(std::time::Duration::from_secs(10)).await;
+    let idle = clusters.source.requests(mini_kafka::ApiKey::Fetch) - before;
+    assert!(idle <= 25, "{idle} fetches in ten idle seconds");
+    stop(flow).await;
+    Ok(())
+}

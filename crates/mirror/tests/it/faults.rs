@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use bytes::Bytes;
-use mini_kafka::{ApiKey, Fault, ResponseError, Unflushed};
+use mini_kafka::{ApiKey, Fault, ResponseError, Unflushed, Versions};
 use twinlog_kafka::batch::Record;
 use twinlog_mirror::status::PauseReason;
 
@@ -12,7 +12,14 @@ use crate::support::{Clusters, expect_status, numbers, stop, texts};
 
 /// Writes in small batches while `disturb` is called between them, and expects every record once and in order.
 async fn copies_exactly(brokers: i32, disturb: impl Fn(&Clusters, usize)) -> Result<()> {
-    let clusters = Clusters::start(brokers)?;
+    copies_exactly_between(Clusters::start(brokers)?, brokers, disturb).await
+}
+
+async fn copies_exactly_between(
+    clusters: Clusters,
+    brokers: i32,
+    disturb: impl Fn(&Clusters, usize),
+) -> Result<()> {
     clusters.source.create_topic("orders", 1, brokers as i16);
     let flow = clusters.mirror("")?;
     let all = numbers(0..60);
@@ -47,6 +54,26 @@ async fn a_request_that_never_arrived_is_sent_again() -> Result<()> {
         }
     })
     .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn brokers_that_cannot_be_asked_for_producers_show_their_last_batch() -> Result<()> {
+    for versions in [
+        Versions::kafka_2_8().without(ApiKey::DescribeProducers),
+        Versions::kafka_1_1(),
+    ] {
+        let clusters = Clusters::of_versions(1, versions.clone(), versions)?;
+        copies_exactly_between(clusters, 1, |clusters, round| {
+            let produce = clusters.target.on(ApiKey::Produce).topic("us.orders");
+            match round % 6 {
+                1 => produce.once(Fault::ApplyThenDisconnect),
+                3 => produce.once(Fault::Disconnect),
+                _ => {}
+            }
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use bytes::{Bytes, BytesMut};
-use mini_kafka::{MiniKafka, Options};
+use mini_kafka::{MiniKafka, Options, Versions};
 use testkit::{InMemory, eventually_async};
 use tokio::time::Instant;
 use twinlog_core::config::MirrorConfig;
@@ -36,19 +36,27 @@ pub struct Clusters {
 impl Clusters {
     /// Clusters of so many brokers each.
     pub fn start(brokers: i32) -> Result<Self> {
-        let cluster = |id: &str, seed| {
+        Self::of_versions(brokers, Versions::kafka_4_3(), Versions::kafka_4_3())
+    }
+
+    /// Clusters of so many brokers each, which pass for these versions.
+    pub fn of_versions(brokers: i32, source: Versions, target: Versions) -> Result<Self> {
+        // Shown with a test that fails.
+        let _ = tracing_subscriber::fmt().with_test_writer().try_init();
+        let cluster = |id: &str, seed, versions| {
             Arc::new(MiniKafka::start(Options {
                 brokers,
                 cluster_id: id.to_owned(),
                 seed,
+                versions,
                 ..Options::default()
             }))
         };
-        let source = cluster("source", 1);
+        let source = cluster("source", 1, source);
         Ok(Clusters {
             source_client: Client::new(InMemory::client_config(&source)?),
             source,
-            target: cluster("target", 2),
+            target: cluster("target", 2, target),
             budget: MemoryBudget::new(16 << 20),
         })
     }

@@ -15,8 +15,9 @@ use twinlog_kafka::fetch::{FetchPosition, FetchSession, Fetched, FetchedPartitio
 use twinlog_kafka::wire::{FetchRequest, FetchResponse};
 
 use super::entry::{EntryId, Locate, Reading, Start};
+use super::leaders::Side;
 use super::timers::Timer;
-use super::{Event, Side, Task, log_failure};
+use super::{Event, Task, log_failure};
 use crate::pipeline::planner::{Aborted, Trouble};
 use crate::pipeline::rebuild::{Rebuilt, Stopped, rebuild};
 use crate::status::PauseReason;

@@ -11,9 +11,10 @@ use twinlog_kafka::admin::Results;
 use twinlog_kafka::error::{Error, Result};
 
 use super::entry::{Entry, EntryId, Locate, Objection, Start};
+use super::leaders::Side;
 use super::reading::described;
 use super::timers::Timer;
-use super::{Event, Side, Task, log_failure};
+use super::{Event, Task, log_failure};
 use crate::pipeline::lane::Lane;
 use crate::pipeline::writer::{Frontier, Resumed};
 use crate::source::logs::{self, LogEnds, TailCount};
@@ -42,6 +43,34 @@ pub struct Counted {
     id: EntryId,
     expects: Expects,
     result: Result<TailCount>,
+}
+
+/// What target logs were found to hold beyond stored positions, for one line in the log however many partitions.
+#[derive(Debug, Default)]
+pub struct Replayed {
+    partitions: usize,
+    records: i64,
+}
+
+impl Replayed {
+    fn add(&mut self, records: i64) {
+        self.partitions += 1;
+        self.records += records;
+    }
+
+    fn report(&mut self) {
+        let Replayed {
+            partitions,
+            records,
+        } = std::mem::take(self);
+        if partitions > 0 {
+            tracing::info!(
+                partitions,
+                records,
+                "the target holds records beyond the stored positions: passing over them"
+            );
+        }
+    }
 }
 
 impl Task {
@@ -215,6 +244,7 @@ impl Task {
                 }
             }
         }
+        self.replayed.report();
     }
 
     fn on_tail(&mut self, id: EntryId, tail: TargetTail) {
@@ -311,11 +341,8 @@ impl Task {
                 foreign
             }
             Resumed::Replays { records, foreign } => {
-                tracing::info!(
-                    from = %before.upstream,
-                    records,
-                    "the target's log holds records beyond the stored position: passing over them"
-                );
+                self.replayed.add(records);
+                tracing::debug!(from = %before.upstream, records, "the target's log is ahead");
                 lane.reread();
                 foreign
             }

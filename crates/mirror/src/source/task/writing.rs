@@ -11,8 +11,9 @@ use twinlog_kafka::error::{Error, ErrorCode, Result};
 use twinlog_kafka::produce::{self, ProduceItem, ProduceOptions, Produced};
 
 use super::entry::{Entry, EntryId, Objection};
+use super::leaders::Side;
 use super::timers::Timer;
-use super::{Event, Side, Task, log_failure};
+use super::{Event, Task, log_failure};
 use crate::pipeline::writer::{Acked, IN_FLIGHT_MAX};
 use crate::verdict::{Verdict, verdict};
 
@@ -273,6 +274,12 @@ impl Task {
 
     fn on_target_broker_failed(&mut self, id: i32, error: &Error) {
         let broker = self.targets.entry(id).or_default();
+        let is_known =
+            broker.connection.is_none() && broker.not_before.is_some_and(|at| at > Instant::now());
+        if is_known {
+            // All that was under way on a connection fails with it.
+            return;
+        }
         let failures = broker.failures;
         let pause = self.config.backoff.pause(failures, &mut self.random);
         broker.failures = failures.saturating_add(1);
