@@ -4,13 +4,16 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use kafka_protocol::messages::{
     ApiKey, ApiVersionsRequest, ApiVersionsResponse, RequestHeader, ResponseHeader,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, Request, StrBytes};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+/// The error code UNSUPPORTED_VERSION, as the wire has it.
+const UNSUPPORTED_VERSION: [u8; 2] = [0, 35];
 
 /// Text as the codec's types hold it.
 pub fn text(from: impl Into<String>) -> StrBytes {
@@ -56,7 +59,17 @@ impl Wire {
         let hello = ApiVersionsRequest::default()
             .with_client_software_name(text("wire"))
             .with_client_software_version(text("1"));
-        let offered: ApiVersionsResponse = wire.call(&hello, 3).await?;
+        wire.send(&hello, 3).await?;
+        let mut frame = wire.read_frame().await.context("await ApiVersions")?;
+        ensure!(frame.len() >= 4, "a frame without a header");
+        frame.advance(4);
+        // Brokers that do not have version 3 answer in version 0, which begins with the error (KIP-511).
+        let version = if frame.starts_with(&UNSUPPORTED_VERSION) {
+            0
+        } else {
+            3
+        };
+        let offered = ApiVersionsResponse::decode(&mut frame, version)?;
         let range = |api: &_| {
             let api: &kafka_protocol::messages::api_versions_response::ApiVersion = api;
             (api.api_key, (api.min_version, api.max_version))

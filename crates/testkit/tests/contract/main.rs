@@ -11,6 +11,7 @@ use testkit::RealKafka;
 mod batch;
 mod cases;
 mod lab;
+mod staged;
 
 use lab::Lab;
 

@@ -7,6 +7,7 @@ use anyhow::Result;
 use crate::lab::Lab;
 
 mod configs;
+mod every_version;
 mod fetch;
 mod groups;
 mod idempotence;
@@ -35,6 +36,7 @@ pub(crate) use cases;
 pub fn all() -> impl Iterator<Item = (&'static str, Case)> {
     let files = [
         versions::CASES,
+        every_version::CASES,
         topics::CASES,
         configs::CASES,
         produce::CASES,
