@@ -63,6 +63,23 @@ fn each_wrong_file_is_reported_with_line_key_and_remedy() {
 }
 
 #[test]
+fn a_run_with_a_wrong_file_is_refused_with_the_same_report() {
+    for file in files() {
+        let report = fs::read_to_string(file.with_extension("txt")).unwrap_or_default();
+        if !report.contains("error: ") {
+            continue;
+        }
+
+        let output = twinlog(&["run", name(&file)]);
+
+        assert_eq!(output.status.code(), Some(2), "{}", file.display());
+        assert_eq!(text(&output.stdout), "", "{}", file.display());
+        let told = text(&output.stderr);
+        assert!(told.starts_with(&report), "{}: {told}", file.display());
+    }
+}
+
+#[test]
 fn a_file_that_is_not_there_is_a_problem_like_any_other() {
     let output = twinlog(&["check", "not-there.properties", "no-effect.properties"]);
 
@@ -80,6 +97,7 @@ fn secrets_are_shown_nowhere() {
     for words in [
         &["check", "security.properties", "--explain"][..],
         &["check", "security.properties", "--explain", "--json"],
+        &["run", "security.properties"],
     ] {
         let output = twinlog(words);
 
