@@ -34,7 +34,11 @@ impl TwinlogProcess {
         let file = scratch.path().join("mm2.properties");
         fs::write(&file, properties).context("write mm2.properties")?;
         let mut command = guarded(binary.as_ref());
-        command.arg("run").arg(file).current_dir(scratch.path());
+        command
+            .arg("run")
+            .arg(file)
+            .current_dir(scratch.path())
+            .env_remove("RUST_LOG");
         let process = ManagedProcess::spawn("twinlog", command, &scratch.path().join("log"))?;
         Ok(Self {
             process,
