@@ -202,8 +202,12 @@ impl State {
         let up: Vec<i32> = self.brokers.iter().filter(|b| b.up).map(|b| b.id).collect();
         (0..partitions as usize)
             .map(|index| {
-                (0..replication_factor as usize)
-                    .map(|replica| up[(first + index + replica) % up.len()])
+                let from = (first + index) % up.len().max(1);
+                up.iter()
+                    .copied()
+                    .cycle()
+                    .skip(from)
+                    .take(replication_factor as usize)
                     .collect()
             })
             .collect()

@@ -3,10 +3,12 @@
 use kafka_protocol::ResponseError::{InvalidPartitions, InvalidReplicaAssignment};
 use kafka_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use kafka_protocol::messages::create_partitions_response::CreatePartitionsTopicResult;
-use kafka_protocol::messages::{CreatePartitionsRequest, CreatePartitionsResponse};
+use kafka_protocol::messages::{BrokerId, CreatePartitionsRequest, CreatePartitionsResponse};
 
+use super::create_topics::check_replication_factor;
 use super::{Answer, Api, Call};
 use crate::refusal::{Refusal, code};
+use crate::state::State;
 
 impl Api for CreatePartitionsRequest {
     const OURS: (i16, i16) = (0, 3);
@@ -49,11 +51,17 @@ fn grow(call: &Call, wanted: &CreatePartitionsTopic, validate_only: bool) -> Res
         Some(by_hand) if by_hand.len() as i32 != wanted.count - have => {
             return Err(InvalidReplicaAssignment.into());
         }
+        Some(by_hand) if by_hand.iter().any(|a| !all_known(&state, &a.broker_ids)) => {
+            return Err(InvalidReplicaAssignment.into());
+        }
         Some(by_hand) => by_hand
             .iter()
             .map(|a| a.broker_ids.iter().map(|id| id.0).collect())
             .collect(),
-        None => state.spread(have as usize, wanted.count - have, replicas),
+        None => {
+            check_replication_factor(&state, replicas)?;
+            state.spread(have as usize, wanted.count - have, replicas)
+        }
     };
     if validate_only {
         return Ok(());
@@ -67,4 +75,8 @@ fn grow(call: &Call, wanted: &CreatePartitionsTopic, validate_only: bool) -> Res
     }
     state.changed();
     Ok(())
+}
+
+fn all_known(state: &State, brokers: &[BrokerId]) -> bool {
+    !brokers.is_empty() && brokers.iter().all(|id| state.broker(id.0).is_some())
 }

@@ -131,10 +131,17 @@ fn thin(
     if kept.len() == all.len() && horizon.is_none() {
         return Some(batch);
     }
-    let shift = horizon.map_or(0, |horizon| header.base_timestamp - horizon);
+    if !header.is_append_time() {
+        let newest = kept
+            .iter()
+            .map(|r| header.base_timestamp.wrapping_add(r.timestamp_delta))
+            .max();
+        header.max_timestamp = newest.unwrap_or(header.max_timestamp);
+    }
+    let shift = horizon.map_or(0, |horizon| header.base_timestamp.wrapping_sub(horizon));
     let records: Vec<u8> = kept
         .iter()
-        .flat_map(|r| r.with_timestamp_delta(r.timestamp_delta + shift))
+        .flat_map(|r| r.with_timestamp_delta(r.timestamp_delta.wrapping_add(shift)))
         .collect();
     if let Some(horizon) = horizon {
         header.attributes |= DELETE_HORIZON_BIT;

@@ -280,7 +280,7 @@ fn record_times(batch: &Batch) -> Vec<(i64, i64)> {
         if header.is_append_time() {
             header.max_timestamp
         } else {
-            header.base_timestamp + delta
+            header.base_timestamp.wrapping_add(delta)
         }
     };
     records::Records::new(&body)
