@@ -25,7 +25,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * <p>{@code --topics}: the two sequences are equal. {@code --numbered}: so too, and they hold the numbers of
  * {@link Load}, each once and in order. {@code --compacted}: the cleaners of both sides remove records at their own
  * pace, so what is compared is what no cleaner may change: the last record of each key that isn't a tombstone, in
- * log order, looked at again until both sides agree.
+ * log order, looked at again until both sides agree. Records of one key must differ in time there, so that what the
+ * target has twice is found.
  */
 final class Compare {
     private static final int DIFFERENCES_SHOWN = 10;
@@ -143,7 +144,10 @@ final class Compare {
         Map<ByteBuffer, ConsumerRecord<byte[], byte[]>> last = new LinkedHashMap<>();
         for (var record = reader.next(reader.end); record != null; record = reader.next(reader.end)) {
             ByteBuffer key = ByteBuffer.wrap(record.key());
-            last.remove(key);
+            var before = last.remove(key);
+            if (before != null && before.timestamp() == record.timestamp()) {
+                differ(topic + "-" + partition, record.offset(), "doubled: " + show(before) + "\n  and " + show(record), 0);
+            }
             if (record.value() != null) {
                 last.put(key, record);
             }
