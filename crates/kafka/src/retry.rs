@@ -109,9 +109,17 @@ impl Retry {
     }
 }
 
+/// Whether a person is told of failure number `failures` in a row: of the first, second, fourth, eighth and so on, so
+/// that one that lasts for hours is a few lines.
+pub fn is_told(failures: u32) -> bool {
+    failures.is_power_of_two()
+}
+
 fn log_failure(action: &str, error: &Error, failures: u32, pause: Duration) {
     let error = error as &dyn std::error::Error;
-    if failures <= QUIET_FAILURES {
+    if !is_told(failures) {
+        tracing::debug!(action, error, failures, ?pause, "trying again");
+    } else if failures <= QUIET_FAILURES {
         tracing::info!(action, error, failures, ?pause, "trying again");
     } else {
         tracing::warn!(

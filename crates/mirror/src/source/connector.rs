@@ -21,7 +21,7 @@ use twinlog_kafka::batch::Compression;
 use twinlog_kafka::error::{Class, Result};
 use twinlog_kafka::fetch::{FetchOptions, Isolation};
 use twinlog_kafka::memory::MemoryBudget;
-use twinlog_kafka::retry::Backoff;
+use twinlog_kafka::retry::{Backoff, is_told};
 
 use super::clients::Clients;
 use super::discovery::discover;
@@ -137,12 +137,19 @@ impl SourceConnector {
             tasks_max = self.config.tasks_max,
             "mirroring"
         );
+        let mut failures = 0_u32;
         loop {
             let pause = match self.refresh().await {
-                Ok(()) => self.config.refresh_topics,
+                Ok(()) => {
+                    failures = 0;
+                    self.config.refresh_topics
+                }
                 Err(error) => {
+                    failures = failures.saturating_add(1);
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, "could not compare topics, trying again");
+                    if is_told(failures) {
+                        tracing::warn!(error, failures, "could not compare topics, trying again");
+                    }
                     Some(FAILED_ROUND_PAUSE)
                 }
             };
@@ -330,7 +337,7 @@ impl SourceConnector {
         };
         let config = task_config(&self.config, index, generation);
         let task = Task::new(config, context, messages, status);
-        let span = tracing::info_span!("task", index);
+        let span = tracing::info_span!("task", task = index);
         let id = self.running.spawn(task.run().instrument(span)).id();
         RunningTask {
             inbox,

@@ -38,7 +38,7 @@ use twinlog_kafka::client::Client;
 use twinlog_kafka::error::{Error, Result};
 use twinlog_kafka::fetch::FetchOptions;
 use twinlog_kafka::memory::MemoryBudget;
-use twinlog_kafka::retry::Backoff;
+use twinlog_kafka::retry::{Backoff, is_told};
 
 pub use self::entry::PartitionSpec;
 use self::entry::{Entries, Entry, EntryId, Pause};
@@ -483,10 +483,13 @@ impl Task {
     }
 }
 
-/// Logs a failure that is met by trying again: early ones are normal while a cluster changes its mind.
+/// Logs a failure after `failures` others in a row, met by trying again: early ones are normal while a cluster changes
+/// its mind.
 fn log_failure(action: &str, error: &Error, failures: u32) {
     let error = error as &dyn std::error::Error;
-    if failures < 5 {
+    if !is_told(failures.saturating_add(1)) {
+        tracing::debug!(action, error, failures, "trying again");
+    } else if failures < 5 {
         tracing::info!(action, error, "trying again");
     } else {
         tracing::warn!(action, error, failures, "still failing, trying again");

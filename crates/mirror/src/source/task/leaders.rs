@@ -138,6 +138,7 @@ impl Task {
         view.not_before = Some(now + pause);
         view.failures = failures.saturating_add(1);
         self.timers.set(now + pause, Timer::Wake);
+        let failed = result.is_err();
         if let Err(error) = result {
             log_failure("look for leaders", &error, failures);
         }
@@ -154,7 +155,7 @@ impl Task {
                 self.on_stale_leader(id, side);
             }
         }
-        if self.view(side).stale.is_empty() {
+        if !failed && self.view(side).stale.is_empty() {
             self.view(side).failures = 0;
         }
     }

@@ -177,7 +177,13 @@ impl Task {
             .max(Instant::now() + GRACE);
         match timeout_at(deadline, self.context.positions.write(records)).await {
             Ok(Ok(())) => tracing::debug!(partitions, "positions stored"),
-            Ok(Err(error)) => log_failure("store positions at the end", &error, u32::MAX),
+            Ok(Err(error)) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(
+                    error,
+                    "could not store positions; the next start asks the target's log"
+                );
+            }
             Err(_) => tracing::warn!(
                 partitions,
                 "positions could not be stored in time; the next start asks the target's log"
