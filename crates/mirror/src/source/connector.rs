@@ -458,6 +458,7 @@ fn task_config(config: &FlowConfig, index: usize, generation: u64) -> TaskConfig
             },
             rack: consumer.client_rack.clone().unwrap_or_default(),
         },
+        fetch_bytes_max: consumer.fetch_max_bytes as usize,
         auto_offset_reset: consumer.auto_offset_reset,
         flush_interval: config.worker.offset_flush_interval,
         backoff: backoff(consumer.client.retry_backoff),

@@ -23,13 +23,13 @@ pub struct LogEnds {
     pub end: UpstreamOffset,
 }
 
-/// Asks the source where logs begin and end.
+/// Asks the source where logs begin and end. The end is the high watermark also for readers of committed records: a
+/// position between an open transaction and it is in the log.
 pub async fn ends(
     client: &Client,
     partitions: Vec<TopicPartition>,
-    isolation: Isolation,
 ) -> Results<TopicPartition, LogEnds> {
-    let view = View::Consumer(isolation);
+    let view = View::Consumer(Isolation::ReadUncommitted);
     let query = |query| {
         partitions
             .iter()

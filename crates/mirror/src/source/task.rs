@@ -71,6 +71,8 @@ pub struct TaskConfig {
     pub producer_id: i64,
     /// How the source is read.
     pub fetch: FetchOptions,
+    /// The most one fetch may bring (`fetch.max.bytes`), if that is less than we would ask for.
+    pub fetch_bytes_max: usize,
     /// Where to begin without a position.
     pub auto_offset_reset: OffsetReset,
     /// How often positions are stored.
@@ -124,6 +126,7 @@ pub struct Task {
     is_published: bool,
     inbox: mpsc::Receiver<Message>,
     storing: storing::Storing,
+    rebuilding: reading::Rebuilding,
     replayed: Replayed,
     /// Topics whose settings on the target are being read.
     asking_rules: HashSet<Topic>,
@@ -169,6 +172,7 @@ impl Task {
             is_published: false,
             inbox,
             storing: storing::Storing::default(),
+            rebuilding: reading::Rebuilding::default(),
             replayed: Replayed::default(),
             asking_rules: HashSet::new(),
             stop_by: None,
@@ -265,6 +269,7 @@ impl Task {
         self.dispatch_refresh(Side::Source);
         self.dispatch_refresh(Side::Target);
         if self.stop_by.is_none() {
+            self.dispatch_rebuilding();
             self.dispatch_reading();
             self.dispatch_settling();
         }

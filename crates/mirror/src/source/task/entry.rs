@@ -50,8 +50,10 @@ pub struct Entry {
     pub objection: Option<Objection>,
     /// Nothing is sent or asked before.
     pub not_before: Option<Instant>,
-    /// Failures since the last acknowledged batch.
+    /// Failures since something last went well; they lengthen the waits.
     pub failures: u32,
+    /// Batches that were damaged or refused since one was last taken; too many pause the partition.
+    pub strikes: u32,
     pub source_leader: Option<Leader>,
     pub target_leader: Option<Leader>,
     /// The replica that the leader wants us to read from (KIP-392).
@@ -141,6 +143,7 @@ impl Entry {
             objection: None,
             not_before: None,
             failures: 0,
+            strikes: 0,
             source_leader: None,
             target_leader: None,
             preferred_replica: None,

@@ -4,6 +4,7 @@
 //! queue is full leaves the session; while there are such, fetches wait only briefly, so that it comes back as soon as
 //! it has drained.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -18,6 +19,7 @@ use super::entry::{EntryId, Locate, Reading, Start};
 use super::leaders::Side;
 use super::timers::Timer;
 use super::{Event, Task, log_failure};
+use crate::pipeline::lane::Order;
 use crate::pipeline::planner::{Aborted, Trouble};
 use crate::pipeline::rebuild::{Rebuilt, Stopped, rebuild};
 use crate::status::PauseReason;
@@ -33,6 +35,16 @@ const FETCH_BYTES_MAX: usize = 8 << 20;
 const BRIEF_WAIT: Duration = Duration::from_millis(10);
 /// How often damaged bytes are fetched again before the partition is paused.
 const DAMAGED_ATTEMPTS_MAX: u32 = 3;
+
+/// Large batches that are taken apart at once: each may take many times its size while that lasts.
+const REBUILDS_MAX: usize = 2;
+
+/// Batches that are, or are to be, rebuilt on other threads.
+#[derive(Debug, Default)]
+pub struct Rebuilding {
+    waiting: VecDeque<(EntryId, Order)>,
+    under_way: usize,
+}
 
 /// One broker of the source.
 pub struct SourceBroker {
@@ -196,13 +208,17 @@ impl Task {
 
     fn start_fetch(&mut self, id: i32, connection: Connection) {
         let budget = self.context.budget.clone();
+        let fetch_bytes_max = self.config.fetch_bytes_max;
         let broker = self.source_broker(id);
         let version_max = Some(broker.session.version_max());
         let version = match connection.version_of::<FetchRequest>(version_max) {
             Ok(version) => version,
             Err(error) => return self.on_source_broker_failed(id, &error),
         };
-        let asked_bytes = broker.fetch_bytes.min(budget.limit() / 2);
+        let asked_bytes = broker
+            .fetch_bytes
+            .min(budget.limit() / 2)
+            .min(fetch_bytes_max);
         let bytes = i32::try_from(asked_bytes).unwrap_or(i32::MAX);
         let mut request = broker.session.build(version, bytes);
         if broker.held > 0 {
@@ -293,6 +309,9 @@ impl Task {
         let Some(lane) = &mut entry.lane else {
             return;
         };
+        if lane.writer.is_idle() {
+            entry.failures = 0;
+        }
         if fetched.fetch_offset == lane.next_read().0 && !fetched.records.is_empty() {
             let aborted: Vec<Aborted> = fetched
                 .aborted
@@ -348,8 +367,8 @@ impl Task {
         let Some(lane) = &entry.lane else {
             return;
         };
-        entry.failures += 1;
-        if entry.failures >= DAMAGED_ATTEMPTS_MAX {
+        entry.strikes += 1;
+        if entry.strikes >= DAMAGED_ATTEMPTS_MAX {
             let offset = lane.next_read();
             let message = described(trouble);
             return self.pause(id, PauseReason::Damaged { offset, message });
@@ -366,6 +385,16 @@ impl Task {
             return;
         };
         if let Some(order) = lane.feed(&mut self.counters) {
+            self.rebuilding.waiting.push_back((id, order));
+        }
+        self.check_stopped(id);
+    }
+
+    pub(super) fn dispatch_rebuilding(&mut self) {
+        while self.rebuilding.under_way < REBUILDS_MAX
+            && let Some((id, order)) = self.rebuilding.waiting.pop_front()
+        {
+            self.rebuilding.under_way += 1;
             self.push(async move {
                 let round = order.round;
                 let work = tokio::task::spawn_blocking(move || rebuild(&order.job)).await;
@@ -374,10 +403,10 @@ impl Task {
                 Event::Rebuilt(id, round, rebuilt)
             });
         }
-        self.check_stopped(id);
     }
 
     pub(super) fn on_rebuilt(&mut self, id: EntryId, round: u64, rebuilt: Rebuilt) {
+        self.rebuilding.under_way -= 1;
         if let Some(lane) = self
             .entries
             .get_mut(id)
@@ -405,8 +434,8 @@ impl Task {
             },
             Some(damaged @ Stopped::Damaged(_)) => {
                 let (offset, message) = (lane.writer.frontier().upstream, described(damaged));
-                entry.failures += 1;
-                if entry.failures < DAMAGED_ATTEMPTS_MAX {
+                entry.strikes += 1;
+                if entry.strikes < DAMAGED_ATTEMPTS_MAX {
                     lane.reread();
                     return self.wait(id);
                 }

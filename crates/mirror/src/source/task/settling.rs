@@ -21,9 +21,11 @@ use crate::source::logs::{self, LogEnds, TailCount};
 use crate::status::PauseReason;
 use crate::verdict::{Refused, Verdict, verdict};
 
+/// Failures of one partition that are not worth a line.
+const QUIET_FAILURES: u32 = 5;
 /// Partitions in one question.
 const ASKED_MAX: usize = 1_000;
-/// How often the target may refuse the same batch for a reason we act on before the partition is paused.
+/// How often the same batch may be refused for a reason we act on before the partition is paused.
 const ATTEMPTS_MAX: u32 = 3;
 
 /// Where source logs begin and end.
@@ -122,10 +124,10 @@ impl Task {
             broker.is_locating = true;
             let asked = first(&mut broker.locate);
             let asked = self.named(asked, |entry| &entry.spec.source);
-            let (client, isolation) = (self.context.source.clone(), self.config.fetch.isolation);
+            let client = self.context.source.clone();
             self.push(async move {
                 let partitions = asked.iter().map(|(_, partition)| partition.clone());
-                let ends = logs::ends(&client, partitions.collect(), isolation).await;
+                let ends = logs::ends(&client, partitions.collect()).await;
                 let results = answered(asked, ends);
                 Event::Located(Located {
                     broker: id,
@@ -363,7 +365,11 @@ impl Task {
             return;
         };
         let offset = lane.writer.frontier().upstream;
-        let attempts = entry.failures;
+        entry.strikes += u32::from(matches!(
+            objection,
+            Some(Objection::Damaged(_) | Objection::Refused(..))
+        ));
+        let attempts = entry.strikes;
         let reason = match objection {
             None => return self.touch(id),
             Some(Objection::Later) => return self.wait(id),
@@ -439,7 +445,16 @@ impl Task {
     pub(super) fn back_off(&mut self, id: EntryId, action: &str, error: &Error) {
         if let Some(entry) = self.entries.get(id) {
             let _span = entry.span().entered();
-            log_failure(action, error, entry.failures);
+            // A leader that moved is no news for each of its partitions.
+            if entry.failures < QUIET_FAILURES {
+                tracing::debug!(
+                    action,
+                    error = error as &dyn std::error::Error,
+                    "trying again"
+                );
+            } else {
+                log_failure(action, error, entry.failures);
+            }
         }
         self.counters.retries += 1;
         self.wait(id);

@@ -232,6 +232,7 @@ impl Task {
         } = lane.writer.on_ack(ticket, answer.base_offset)
         {
             entry.failures = 0;
+            entry.strikes = 0;
             entry.last_pause = None;
             self.counters.records += records.unsigned_abs();
             self.counters.bytes += bytes as u64;
@@ -297,8 +298,16 @@ impl Task {
                     .is_some_and(|lane| !lane.writer.is_idle())
         });
         let led: Vec<EntryId> = led.map(|(id, _)| id).collect();
-        for entry in led {
-            self.on_stale_leader(entry, Side::Target);
+        for id in led {
+            self.on_stale_leader(id, Side::Target);
+            let lane = self
+                .entries
+                .get_mut(id)
+                .and_then(|entry| entry.lane.as_mut());
+            // A broker that stays away must not hold memory that others need.
+            if let Some(lane) = lane.filter(|_| failures > 0) {
+                lane.reread();
+            }
         }
     }
 
