@@ -142,7 +142,7 @@ impl MemoryBudget {
             .min_by_key(|&index| state.idle[index].capacity());
         match best {
             Some(index) => {
-                let buffer = state.idle.swap_remove(index);
+                let buffer = state.idle.remove(index);
                 state.idle_bytes -= buffer.capacity();
                 buffer
             }
@@ -155,11 +155,18 @@ impl MemoryBudget {
 
     fn put_buffer(&self, mut buffer: Vec<u8>) {
         buffer.clear();
-        let mut state = self.inner.state.lock();
-        if state.idle_bytes + buffer.capacity() <= self.inner.limit / 4 {
-            state.idle_bytes += buffer.capacity();
-            state.idle.push(buffer);
+        let idle_max = self.inner.limit / 4;
+        if buffer.capacity() > idle_max {
+            return;
         }
+        let mut state = self.inner.state.lock();
+        // Sizes change with the load: what nobody took for longest makes room, or the pool would silt up.
+        while state.idle_bytes + buffer.capacity() > idle_max {
+            let oldest = state.idle.remove(0);
+            state.idle_bytes -= oldest.capacity();
+        }
+        state.idle_bytes += buffer.capacity();
+        state.idle.push(buffer);
     }
 }
 
@@ -295,6 +302,22 @@ mod tests {
         drop(frames);
 
         assert_eq!(budget.inner.state.lock().idle_bytes, 256 << 10);
+    }
+
+    #[test]
+    fn buffers_of_a_size_that_is_no_longer_asked_for_make_room() {
+        let budget = MemoryBudget::new(1 << 20);
+        let small: Vec<_> = (0..4)
+            .map(|_| budget.take(0).into_buffer(64 << 10))
+            .collect();
+        drop(small);
+        let large = budget.take(0).into_buffer(200 << 10);
+        let memory = large.buffer.as_ptr();
+
+        drop(large);
+        let next = budget.take(0).into_buffer(200 << 10);
+
+        assert_eq!(next.buffer.as_ptr(), memory);
     }
 
     #[tokio::test]
