@@ -70,6 +70,14 @@ pub struct SourceConnector {
     next_generation: u64,
 }
 
+/// How far a round of discovery came.
+enum Round {
+    /// Everything that can be mirrored is assigned.
+    Complete,
+    /// Something was not to be learned yet: the next round should come soon.
+    Partial,
+}
+
 struct RunningTask {
     inbox: mpsc::Sender<Message>,
     status: watch::Receiver<TaskStatus>,
@@ -140,10 +148,11 @@ impl SourceConnector {
         let mut failures = 0_u32;
         loop {
             let pause = match self.refresh().await {
-                Ok(()) => {
+                Ok(Round::Complete) => {
                     failures = 0;
                     self.config.refresh_topics
                 }
+                Ok(Round::Partial) => Some(FAILED_ROUND_PAUSE),
                 Err(error) => {
                     failures = failures.saturating_add(1);
                     let error = &error as &dyn std::error::Error;
@@ -204,12 +213,18 @@ impl SourceConnector {
     }
 
     /// One round of discovery, and what follows from it.
-    async fn refresh(&mut self) -> Result<()> {
+    async fn refresh(&mut self) -> Result<Round> {
         let discovery = discover(&self.config, &self.clients).await?;
         self.log_new_troubles(&discovery.troubles);
-        let partitions = partitions_of(&discovery.topics);
+        let mut partitions = partitions_of(&discovery.topics);
         self.learn_rules(&discovery.topics).await?;
         self.learn_specs(&discovery.topics, &partitions).await?;
+        let all = partitions.len();
+        partitions.retain(|partition| self.specs.contains_key(partition));
+        let round = match partitions.len() < all {
+            true => Round::Partial,
+            false => Round::Complete,
+        };
         let assignment = assign(&self.assignment, &partitions, self.config.tasks_max);
         self.apply_assignment(assignment).await;
         let tasks = self.tasks.iter().map(|task| task.status.clone()).collect();
@@ -218,7 +233,7 @@ impl SourceConnector {
             status.troubles = discovery.troubles;
             status.tasks = tasks;
         });
-        Ok(())
+        Ok(round)
     }
 
     fn log_new_troubles(&self, troubles: &[TopicTrouble]) {

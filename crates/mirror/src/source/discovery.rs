@@ -1,7 +1,9 @@
 //! Which topics are mirrored, and what the target needs for it: looked up, planned, applied.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
+use tokio::time::sleep;
 use twinlog_core::config::flow::{FlowConfig, Selection};
 use twinlog_core::ids::Topic;
 use twinlog_core::plan::topics::{
@@ -20,6 +22,10 @@ use crate::status::TopicTrouble;
 
 /// Topics in one request.
 const TOPICS_A_REQUEST: usize = 100;
+/// The first wait for a change to be seen; the next ones double.
+const VISIBLE_PAUSE_FIRST: Duration = Duration::from_millis(10);
+/// After a wait of this length the next round has to do.
+const VISIBLE_PAUSE_MAX: Duration = Duration::from_millis(500);
 /// Topics that are named in one line of the log.
 const TOPICS_NAMED_MAX: usize = 5;
 
@@ -43,13 +49,29 @@ pub async fn discover(config: &FlowConfig, clients: &Clients) -> Result<Discover
     let (wanted, mut troubles) = select(config, &source);
     let counts = partition_counts(&target);
     let changes = topics(&wanted, &counts);
-    let mut target = target;
+    let mut counts = counts;
     if !changes.is_empty() {
-        troubles.extend(apply(config, clients, changes).await?);
-        target = clients.target_admin.refresh(&Topics::All).await?;
+        let applied = apply(config, clients, changes).await?;
+        troubles.extend(applied.troubles);
+        counts = counts_with(&clients.target_admin, &applied.done).await?;
     }
-    let topics = on_both_sides(wanted, &partition_counts(&target));
+    let topics = on_both_sides(wanted, &counts);
     Ok(Discovery { topics, troubles })
+}
+
+/// The partition counts of the target once `changed` topics are seen in it. Brokers learn of a change some milliseconds
+/// after the controller has made it; without waiting for that it would be a whole round.
+async fn counts_with(target: &Client, changed: &[SourceTopic]) -> Result<HashMap<Topic, i32>> {
+    let mut pause = VISIBLE_PAUSE_FIRST;
+    loop {
+        let counts = partition_counts(&*target.refresh(&Topics::All).await?);
+        let is_seen = |topic: &SourceTopic| counts.get(&topic.remote) >= Some(&topic.partitions);
+        if changed.iter().all(is_seen) || pause > VISIBLE_PAUSE_MAX {
+            return Ok(counts);
+        }
+        sleep(pause).await;
+        pause *= 2;
+    }
 }
 
 /// The topics of the source that are mirrored.
@@ -109,11 +131,18 @@ fn on_both_sides(wanted: Vec<SourceTopic>, target: &HashMap<Topic, i32>) -> Vec<
     topics.collect()
 }
 
+/// What became of changes.
+struct Applied {
+    /// Topics that were created or grown.
+    done: Vec<SourceTopic>,
+    troubles: Vec<TopicTrouble>,
+}
+
 async fn apply(
     config: &FlowConfig,
     clients: &Clients,
     changes: Vec<TopicChange>,
-) -> Result<Vec<TopicTrouble>> {
+) -> Result<Applied> {
     let (mut create, mut grow, mut troubles) = (Vec::new(), Vec::new(), Vec::new());
     for change in changes {
         match change {
@@ -147,7 +176,11 @@ async fn apply(
         take_results(&topics, &results, failed, &mut grown, &mut troubles);
     }
     log_topics("partitions added on the target", &grown);
-    Ok(troubles)
+    created.extend(grown);
+    Ok(Applied {
+        done: created,
+        troubles,
+    })
 }
 
 /// New topics with their final settings, so that no record is ever written under others.
@@ -213,12 +246,12 @@ fn take_results<V>(
     topics: &[SourceTopic],
     results: &Results<Topic, V>,
     failed: impl Fn(&Error) -> bool,
-    done: &mut Vec<Topic>,
+    done: &mut Vec<SourceTopic>,
     troubles: &mut Vec<TopicTrouble>,
 ) {
     for topic in topics {
         match results.get(&topic.remote) {
-            Some(Ok(_)) => done.push(topic.remote.clone()),
+            Some(Ok(_)) => done.push(topic.clone()),
             Some(Err(error)) if failed(error) => troubles.push(trouble(&topic.name, error)),
             Some(Err(_)) | None => {}
         }
@@ -232,14 +265,14 @@ fn trouble(topic: &Topic, error: &dyn std::error::Error) -> TopicTrouble {
     }
 }
 
-fn log_topics(what: &str, topics: &[Topic]) {
+fn log_topics(what: &str, topics: &[SourceTopic]) {
     if topics.is_empty() {
         return;
     }
     let named: Vec<&str> = topics
         .iter()
         .take(TOPICS_NAMED_MAX)
-        .map(Topic::as_str)
+        .map(|topic| topic.remote.as_str())
         .collect();
     let more = topics.len() - named.len();
     tracing::info!(topics = named.join(", "), more, "{what}");

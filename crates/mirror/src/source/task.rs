@@ -45,7 +45,7 @@ use self::entry::{Entries, Entry, EntryId, Pause};
 use self::leaders::{Side, View};
 use self::reading::{FetchDone, SourceBroker};
 use self::settling::{Counted, Located, Looked, Replayed};
-use self::storing::Stored;
+use self::storing::{Confirmed, Stored};
 use self::timers::{Timer, Timers};
 use self::writing::{ProduceDone, TargetBroker};
 use super::positions::PositionStore;
@@ -144,6 +144,7 @@ enum Event {
     Looked(Looked),
     Counted(Counted),
     Stored(Stored),
+    Confirmed(Confirmed),
     Rules(Topic, Result<Option<Rules>>),
     Refreshed(Side, Result<()>),
 }
@@ -232,6 +233,7 @@ impl Task {
             Event::Looked(looked) => self.on_looked(looked),
             Event::Counted(counted) => self.on_counted(counted),
             Event::Stored(stored) => self.on_stored(stored),
+            Event::Confirmed(confirmed) => self.on_confirmed(confirmed),
             Event::Rules(topic, result) => self.on_rules(&topic, result),
             Event::Refreshed(side, result) => self.on_refreshed(side, result),
         }

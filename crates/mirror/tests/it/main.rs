@@ -1,5 +1,6 @@
 //! The engine against in-memory clusters under a paused clock: what a user of the crate sees.
 
+mod chaos;
 mod copy;
 mod faults;
 mod support;

@@ -63,6 +63,8 @@ pub struct Entry {
     pub is_ready: bool,
     /// The last produce request it was in: a request takes one batch of a partition.
     pub last_request: u64,
+    /// Whether its position was read after the target's log had shown records of ours.
+    pub is_confirmed: bool,
     /// Whether a question about it is under way or waiting to be asked.
     pub is_asked: bool,
     /// The end of the source's log as far as it may be read.
@@ -150,6 +152,7 @@ impl Entry {
             reading: Reading::Out,
             is_ready: false,
             last_request: 0,
+            is_confirmed: false,
             is_asked: false,
             log_end: None,
             stored: None,

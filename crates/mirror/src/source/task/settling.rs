@@ -254,6 +254,9 @@ impl Task {
             return;
         };
         if entry.lane.is_none() {
+            if entry.wants_confirmation(tail) {
+                return self.storing.confirm(id);
+            }
             entry.open_lane(self.config.producer_id, tail);
         } else {
             self.counters.settlings += 1;
@@ -474,6 +477,17 @@ impl Task {
 }
 
 impl Entry {
+    /// Whether the position must be read again before it is relied on. Before the first record of ours its place is
+    /// stored; where a log holds records and the position says nothing of a place, it may have been read too early,
+    /// while another process began to copy. (Or Java wrote it, or the records are somebody else's.)
+    fn wants_confirmation(&self, tail: TargetTail) -> bool {
+        let is_empty = tail.log_end.0 == 0;
+        let Start::Place { mark, .. } = self.start else {
+            return false;
+        };
+        !is_empty && mark.is_none() && !self.is_confirmed
+    }
+
     /// Begins to copy, from the position and at the place that is known, or where the target's log ends.
     fn open_lane(&mut self, producer_id: i64, tail: TargetTail) {
         let Start::Place { upstream, mark } = self.start else {

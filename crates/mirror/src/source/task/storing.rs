@@ -22,6 +22,9 @@ pub struct Storing {
     is_flush_due: bool,
     /// Partitions that must not send before their place is stored.
     anchors: Vec<EntryId>,
+    /// Partitions whose positions are to be read again.
+    unconfirmed: Vec<EntryId>,
+    is_reading: bool,
     /// The last positions of partitions that have left.
     dropped: HashMap<TopicPartition, Position>,
     not_before: Option<Instant>,
@@ -35,6 +38,12 @@ pub struct Stored {
     result: Result<()>,
 }
 
+/// Positions that were read again.
+pub struct Confirmed {
+    entries: Vec<EntryId>,
+    result: Result<HashMap<TopicPartition, Position>>,
+}
+
 impl Storing {
     pub fn is_under_way(&self) -> bool {
         self.is_under_way
@@ -46,6 +55,11 @@ impl Storing {
             entry.is_storing = true;
             self.anchors.push(id);
         }
+    }
+
+    /// Has a partition's position read again.
+    pub fn confirm(&mut self, id: EntryId) {
+        self.unconfirmed.push(id);
     }
 
     pub fn on_dropped(&mut self, entry: &Entry) {
@@ -65,6 +79,7 @@ impl Task {
 
     pub(super) fn dispatch_storing(&mut self) {
         let now = Instant::now();
+        self.dispatch_confirming(now);
         let storing = &mut self.storing;
         let is_wanted = storing.is_flush_due || !storing.anchors.is_empty();
         let is_due = storing.not_before.is_none_or(|at| at <= now);
@@ -87,6 +102,47 @@ impl Task {
         });
     }
 
+    fn dispatch_confirming(&mut self, now: Instant) {
+        let storing = &mut self.storing;
+        let is_due = storing.not_before.is_none_or(|at| at <= now);
+        if storing.is_reading || storing.unconfirmed.is_empty() || !is_due {
+            return;
+        }
+        storing.is_reading = true;
+        let entries = std::mem::take(&mut storing.unconfirmed);
+        let store = self.context.positions.clone();
+        self.push(async move {
+            let result = store.read().await;
+            Event::Confirmed(Confirmed { entries, result })
+        });
+    }
+
+    pub(super) fn on_confirmed(&mut self, confirmed: Confirmed) {
+        self.storing.is_reading = false;
+        let positions = match confirmed.result {
+            Ok(positions) => positions,
+            Err(error) => {
+                self.storing.unconfirmed.extend(confirmed.entries);
+                return self.on_store_failed("read positions", &error);
+            }
+        };
+        for id in confirmed.entries {
+            if let Some(entry) = self.entries.get_mut(id) {
+                entry.is_confirmed = true;
+                let position = positions
+                    .get(&entry.spec.source)
+                    .filter(|position| position.is_set());
+                if let Some(position) = position {
+                    entry.start = Start::Place {
+                        upstream: position.upstream,
+                        mark: position.target,
+                    };
+                }
+            }
+            self.touch(id);
+        }
+    }
+
     /// The records to write, and what they stand for.
     #[expect(
         clippy::type_complexity,
@@ -101,8 +157,13 @@ impl Task {
     ) {
         let mut entries = Vec::new();
         for id in std::mem::take(&mut self.storing.anchors) {
-            if let Some(frontier) = self.entries.get(id).and_then(Entry::frontier) {
-                entries.push((id, frontier));
+            let Some(entry) = self.entries.get_mut(id) else {
+                continue;
+            };
+            match entry.frontier() {
+                Some(frontier) => entries.push((id, frontier)),
+                // It begins anew and asks again.
+                None => entry.is_storing = false,
             }
         }
         if std::mem::take(&mut self.storing.is_flush_due) {
@@ -136,7 +197,7 @@ impl Task {
                 }
             }
             Err(error) => {
-                self.on_store_failed(&error);
+                self.on_store_failed("store positions", &error);
                 self.storing.dropped.extend(stored.dropped);
                 self.storing.is_flush_due = true;
                 for (id, _) in stored.entries {
@@ -149,13 +210,13 @@ impl Task {
         }
     }
 
-    fn on_store_failed(&mut self, error: &Error) {
+    fn on_store_failed(&mut self, action: &str, error: &Error) {
         let storing = &mut self.storing;
         let pause = self
             .config
             .backoff
             .pause(storing.failures, &mut self.random);
-        log_failure("store positions", error, storing.failures);
+        log_failure(action, error, storing.failures);
         storing.failures = storing.failures.saturating_add(1);
         storing.not_before = Some(Instant::now() + pause);
         self.counters.retries += 1;
