@@ -175,3 +175,116 @@ pub fn troubles(status: &FlowStatus) -> Vec<Trouble> {
     all.sort_by_key(|trouble| std::cmp::Reverse(trouble.since.unwrap_or(Duration::MAX)));
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use twinlog_core::ids::{Topic, TopicPartition, UpstreamOffset};
+    use twinlog_mirror::status::{PauseReason, Paused, TopicTrouble};
+
+    const NOTHING: Traffic = Traffic {
+        records_per_second: 0.0,
+        bytes_per_second: 0.0,
+        lag_records: 0,
+    };
+
+    fn status(state: FlowState, task: TaskStatus) -> FlowStatus {
+        FlowStatus {
+            state,
+            topics: 1,
+            troubles: Vec::new(),
+            tasks: vec![task],
+        }
+    }
+
+    fn shown(status: &FlowStatus) -> FlowView {
+        flow(&Flow::new("us", "eu"), status, NOTHING)
+    }
+
+    fn paused(partition: i32, seconds: u64) -> Paused {
+        Paused {
+            partition: TopicPartition::new("orders", partition),
+            reason: PauseReason::NoPosition {
+                offset: UpstreamOffset(42),
+            },
+            since: Duration::from_secs(seconds),
+        }
+    }
+
+    #[test]
+    fn a_flow_that_mirrors_names_only_what_is_not_as_usual() {
+        let usual = TaskStatus {
+            running: 1,
+            ..TaskStatus::default()
+        };
+        let unusual = TaskStatus {
+            starting: 2,
+            paused: vec![paused(0, 1)],
+            ..usual.clone()
+        };
+
+        let usual = shown(&status(FlowState::Running, usual));
+        let unusual = shown(&status(FlowState::Running, unusual));
+
+        assert_eq!(
+            (usual.state.as_str(), usual.health),
+            ("1 partition of 1 topic", Health::Good)
+        );
+        assert_eq!(
+            unusual.state,
+            "4 partitions of 1 topic, 2 starting, 1 paused"
+        );
+        assert_eq!(unusual.health, Health::Troubled);
+    }
+
+    #[test]
+    fn a_flow_that_does_not_mirror_says_why_and_counts_nothing() {
+        let trouble = Some("no broker answered".to_owned());
+        for (state, words, health) in [
+            (
+                FlowState::Connecting { trouble: None },
+                "connecting",
+                Health::Good,
+            ),
+            (
+                FlowState::Connecting { trouble },
+                "connecting: no broker answered",
+                Health::Troubled,
+            ),
+            (
+                FlowState::Refused {
+                    reason: "no".to_owned(),
+                },
+                "refused: no",
+                Health::Bad,
+            ),
+            (FlowState::Stopped, "stopped", Health::Good),
+        ] {
+            let shown = shown(&status(state, TaskStatus::default()));
+
+            assert_eq!((shown.state.as_str(), shown.health), (words, health));
+            assert_eq!(shown.traffic, None);
+        }
+    }
+
+    #[test]
+    fn topics_that_are_not_mirrored_come_before_paused_partitions_and_those_by_age() {
+        let task = TaskStatus {
+            paused: vec![paused(0, 1), paused(1, 9)],
+            ..TaskStatus::default()
+        };
+        let mut status = status(FlowState::Running, task);
+        status.troubles = vec![TopicTrouble {
+            topic: Topic::from("clicks"),
+            reason: "not permitted".to_owned(),
+        }];
+
+        let names: Vec<_> = shown(&status)
+            .troubles
+            .into_iter()
+            .map(|t| t.what)
+            .collect();
+
+        assert_eq!(names, ["clicks", "orders-1", "orders-0"]);
+    }
+}

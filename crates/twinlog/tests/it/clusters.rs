@@ -25,6 +25,11 @@ pub struct Clusters {
 
 impl Clusters {
     pub async fn start() -> Result<Clusters> {
+        Self::with_ids("source", "target").await
+    }
+
+    /// The same, with cluster ids of the caller's choice.
+    pub async fn with_ids(source: &str, target: &str) -> Result<Clusters> {
         let start = |id: &str| {
             MiniKafka::start(Options {
                 cluster_id: id.to_owned(),
@@ -32,7 +37,7 @@ impl Clusters {
                 ..Options::default()
             })
         };
-        let (source, target) = (start("source"), start("target"));
+        let (source, target) = (start(source), start(target));
         source.listen_tcp(&[]).await?;
         target.listen_tcp(&[]).await?;
         source.create_topic("orders", 1, 1);

@@ -92,6 +92,23 @@ async fn a_log_that_is_no_terminal_has_no_colours() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_whose_only_flow_is_refused_fails_and_says_why() -> Result<()> {
+    let clusters = Clusters::with_ids("same", "same").await?;
+
+    let mut process = run(&clusters.properties())?.expecting("one cluster");
+    let status = process.wait(PATIENCE)?;
+
+    let log = process.process().log();
+    assert_eq!(status.code(), Some(1), "{log}");
+    assert!(log.contains(" ERROR [us->eu] "), "{log}");
+    assert!(
+        log.ends_with("error: not all flows ended well; see the log\n"),
+        "{log}"
+    );
+    Ok(())
+}
+
 #[test]
 fn a_file_with_errors_is_refused_with_all_of_them() -> Result<()> {
     let mut process = run("clusters = us, eu\nus->eu.enabled = true\nus->eu.topics = (\n")?;
