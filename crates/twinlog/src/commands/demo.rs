@@ -120,7 +120,8 @@ fn verdict(written: u64, comparison: &Comparison, ending: Ending) -> Result<(), 
     if !comparison.differences.is_empty() {
         return Err(anyhow!("{} differ", comparison.differences.len()).into());
     }
-    if comparison.records != written {
+    // More are there if somebody else wrote too, which is what the addresses are for.
+    if comparison.records < written {
         let written = numbers::count(written);
         return Err(anyhow!("{written} records were written and {records} were found").into());
     }
