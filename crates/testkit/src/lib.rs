@@ -1,10 +1,10 @@
 //! What tests stand on: real Kafka, Java MirrorMaker 2, and our own binary, as processes.
 //!
 //! ```text
-//!   RealKafka            JavaMirrorMaker  java_tools  TwinlogProcess     what a test starts
-//!        └────────┴────────────┴──────────────┴─────────────┤
-//!   jars (Maven, javac, once)                         ManagedProcess     log, signals, end
-//!   Admin (topics, offsets)    eventually (wait)      ports, scratch     where it lives
+//!   RealKafka   JavaMirrorMaker   Corpus, Load, Comparison   TwinlogProcess   what a test starts
+//!       └──────────────┴─────────────────────┴─────────────────────┤
+//!   jars (Maven, javac; once)                                ManagedProcess   log, signals, end
+//!   Admin (topics, offsets)        eventually (wait)         ports, scratch   where it lives
 //! ```
 //!
 //! [`InMemory`] joins twinlog's client to mini-kafka without sockets; [`wire`] is a client that shares nothing with it.
