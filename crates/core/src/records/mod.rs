@@ -3,6 +3,3 @@
 
 pub mod connect_offset;
 mod json;
-mod murmur2;
-
-pub use murmur2::partition_of_key;

@@ -111,3 +111,35 @@ impl fmt::Debug for PositionStore {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use twinlog_kafka::topic_log::partition_of_key;
+
+    #[test]
+    fn positions_lie_in_the_partition_where_java_puts_them() {
+        // Placed by Utils.murmur2 (kafka-clients 4.3.1) over 25 partitions. Elsewhere, a stale value would survive.
+        for (connector, cluster, topic, partition, place) in [
+            ("MirrorSourceConnector", "A", "t", 0, 7),
+            ("MirrorSourceConnector", "A", "t", 1, 1),
+            ("us->eu.MirrorSourceConnector", "us", "orders.v1", 12, 1),
+            (
+                "MirrorSourceConnector",
+                "primary",
+                "a-very-long.topic_name-with-Everything",
+                999,
+                3,
+            ),
+            ("n", "\u{1f600}", "x", 3, 16),
+        ] {
+            let key = Key {
+                connector: connector.into(),
+                cluster: cluster.into(),
+                partition: TopicPartition::new(topic, partition),
+            };
+
+            assert_eq!(partition_of_key(&key.encode(), 25), place, "{key:?}");
+        }
+    }
+}
