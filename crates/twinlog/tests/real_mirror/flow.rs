@@ -114,6 +114,11 @@ impl Flow {
         self.pair.source.bootstrap()
     }
 
+    /// The name of a source topic of this flow.
+    pub fn topic(&self, kind: &str) -> String {
+        format!("{}.{kind}", self.alias)
+    }
+
     /// What this source topic is called on the target.
     pub fn remote(&self, topic: &str) -> String {
         format!("{}{topic}", self.prefix)

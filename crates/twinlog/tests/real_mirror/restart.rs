@@ -14,7 +14,7 @@ struct Loads<'a> {
 
 impl<'a> Loads<'a> {
     /// Plain batches and compressed ones to cut in two, and transactions, of which some are aborted.
-    fn start(flow: &'a Flow, alias: &str) -> Result<Self> {
+    fn start(flow: &'a Flow) -> Result<Self> {
         let mut loads = Loads {
             flow,
             topics: Vec::new(),
@@ -25,7 +25,7 @@ impl<'a> Loads<'a> {
             ("zstd", "zstd", None),
             ("transactions", "lz4", Some(30)),
         ] {
-            let topic = format!("{alias}.{kind}");
+            let topic = flow.topic(kind);
             flow.create_topic(&topic, 3)?;
             loads.running.push(flow.load(&topic, |load| {
                 load.codec = codec.to_owned();
@@ -61,8 +61,8 @@ impl<'a> Loads<'a> {
 
 #[test]
 fn ten_stops_under_load_lose_nothing_and_double_nothing() -> Result<()> {
-    let flow = Flow::new("stops")?;
-    let loads = Loads::start(&flow, "stops")?;
+    let flow = Flow::new("stops")?.with("tasks.max = 3");
+    let loads = Loads::start(&flow)?;
 
     for time in 1..=10 {
         let mut twinlog = flow.twinlog()?;
@@ -75,8 +75,8 @@ fn ten_stops_under_load_lose_nothing_and_double_nothing() -> Result<()> {
 
 #[test]
 fn five_crashes_under_load_lose_nothing_and_double_nothing() -> Result<()> {
-    let flow = Flow::new("crashes")?;
-    let loads = Loads::start(&flow, "crashes")?;
+    let flow = Flow::new("crashes")?.with("tasks.max = 3");
+    let loads = Loads::start(&flow)?;
 
     for time in 1..=5 {
         let mut twinlog = flow.twinlog()?;

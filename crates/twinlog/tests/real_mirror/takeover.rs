@@ -53,12 +53,12 @@ struct Relay {
 }
 
 impl Relay {
-    fn start(alias: &'static str) -> Result<Relay> {
-        let flow = Flow::new(alias)?.for_java_too();
-        let corpus = Corpus::produce(&flow.source_bootstrap(), &format!("{alias}."), SIZE)?;
+    fn start(flow: Flow) -> Result<Relay> {
+        let flow = flow.for_java_too();
+        let corpus = Corpus::produce(&flow.source_bootstrap(), &flow.topic(""), SIZE)?;
         let mut loads = Vec::new();
         for (kind, transaction) in [("steady", None), ("steady-transactions", Some(20))] {
-            let topic = format!("{alias}.{kind}");
+            let topic = flow.topic(kind);
             flow.create_topic(&topic, 3)?;
             let load = flow.load(&topic, |load| {
                 load.rate = Some(300);
@@ -84,6 +84,15 @@ impl Relay {
         let stored = self.flow.stored_positions()?;
         self.check_positions(&stored, &self.corpus.topics)?;
         Ok(stored)
+    }
+
+    /// twinlog goes on, and crashes before it stored more than where it began.
+    fn crash(&self) -> Result<()> {
+        let mut twinlog = self.flow.twinlog()?;
+        for (topic, _) in &self.loads {
+            self.flow.wait_for_more(twinlog.process(), topic)?;
+        }
+        twinlog.kill()
     }
 
     /// The position of each partition is that of its last record, or of what no reader sees behind it.
@@ -120,10 +129,11 @@ impl Relay {
 
 #[test]
 fn twinlog_goes_on_where_java_stopped_and_java_where_twinlog_stopped() -> Result<()> {
-    let mut relay = Relay::start("java-first")?;
+    let mut relay = Relay::start(Flow::new("java-first")?)?;
 
     let by_java = relay.turn(Who::Java)?;
     relay.corpus.produce_more(SIZE)?;
+    relay.crash()?;
     let by_twinlog = relay.turn(Who::Twinlog)?;
     relay.corpus.produce_more(SIZE)?;
 
@@ -134,12 +144,15 @@ fn twinlog_goes_on_where_java_stopped_and_java_where_twinlog_stopped() -> Result
 
 #[test]
 fn java_goes_on_with_what_twinlog_made_and_twinlog_after_it() -> Result<()> {
-    let mut relay = Relay::start("twinlog-first")?;
+    let own_names = Flow::new("twinlog-first")?.identity();
+    let mut relay = Relay::start(own_names)?;
 
     let by_twinlog = relay.turn(Who::Twinlog)?;
     relay.corpus.produce_more(SIZE)?;
     let by_java = relay.turn(Who::Java)?;
     relay.corpus.produce_more(SIZE)?;
+
+    relay.crash()?;
 
     assert_eq!(by_java.placement, by_twinlog.placement);
     relay.finish(Who::Twinlog)
