@@ -188,8 +188,12 @@ fn unknown(
 }
 
 /// A key that would be known behind an alias, if the alias were one.
+///
+/// A flow of an unknown cluster, or a name that is nearly one, is a mistake. Settings of some other cluster are left
+/// alone, as Java does: files keep those of clusters that were taken out of `clusters`, and keys of other programs.
 fn unknown_alias(key: &str, aliases: &[ClusterAlias]) -> Option<Problem> {
     let known: Vec<&str> = aliases.iter().map(ClusterAlias::as_str).collect();
+    let is_flow = key.contains("->");
     let unknown = if let Some((source, rest)) = key.split_once("->") {
         if known.contains(&source) {
             let same = rest
@@ -217,11 +221,18 @@ fn unknown_alias(key: &str, aliases: &[ClusterAlias]) -> Option<Problem> {
             })?;
         alias
     };
-    let hint = match nearest(unknown, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("add it to `clusters`, which holds {}", known.join(", ")),
+    let message = format!("`{unknown}` is not one of the clusters");
+    let problem = match nearest(unknown, known.iter().copied()) {
+        Some(near) => Problem::error(message).hint(format!("did you mean `{near}`?")),
+        None => {
+            let hint = format!("add it to `clusters`, which holds {}", known.join(", "));
+            match is_flow {
+                true => Problem::error(message).hint(hint),
+                false => Problem::warning(format!("{message}; this has no effect")).hint(hint),
+            }
+        }
     };
-    Some(Problem::error(format!("`{unknown}` is not one of the clusters")).hint(hint))
+    Some(problem)
 }
 
 /// Values that config providers would have to fill in.
