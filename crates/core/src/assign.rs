@@ -1,18 +1,19 @@
 //! Which task mirrors which partition.
 //!
-//! A first assignment is Java's (`MirrorSourceConnector.taskConfigs`): the i-th partition goes to task i mod n. From
-//! then on ours is sticky where Java deals everything out anew: what runs stays where it runs, so that a new topic
-//! never stops an old one.
+//! A first assignment is Java's (`MirrorSourceConnector.taskConfigs`): the i-th partition goes to
+//! task i mod n. From then on ours is sticky where Java deals everything out anew: what runs stays
+//! where it runs, so that a new topic never stops an old one.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
 /// Spreads `wanted` over at most `tasks_max` tasks, leaving everything in `current` where it is.
 ///
-/// `current` holds what each running task has; it is empty at the start. The result has one list per task, running
-/// tasks first and in their order. What is no longer wanted leaves its task. A new partition goes to the task with the
-/// fewest, the lowest number among equals; a task is added while there are fewer than `tasks_max` and every other one
-/// has something to do. A task is never taken away here: one that has nothing left costs nothing.
+/// `current` holds what each running task has; it is empty at the start. The result has one list
+/// per task, running tasks first and in their order. What is no longer wanted leaves its task. A
+/// new partition goes to the task with the fewest, the lowest number among equals; a task is added
+/// while there are fewer than `tasks_max` and every other one has something to do. A task is never
+/// taken away here: one that has nothing left costs nothing.
 pub fn assign<P: Clone + Eq + Hash>(
     current: &[Vec<P>],
     wanted: &[P],
@@ -47,7 +48,8 @@ mod tests {
 
     #[test]
     fn the_first_assignment_is_javas_round_robin() {
-        // MirrorSourceConnectorTest.testMirrorSourceConnectorTaskConfig: 8 + 2 + 2 partitions over three tasks.
+        // MirrorSourceConnectorTest.testMirrorSourceConnectorTaskConfig: 8 + 2 + 2 partitions over
+        // three tasks.
         let all: Vec<String> = [("t0", 8), ("t1", 2), ("t2", 2)]
             .iter()
             .flat_map(|(topic, count)| (0..*count).map(move |n| format!("{topic}-{n}")))

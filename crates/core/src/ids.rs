@@ -1,4 +1,5 @@
-//! The names and numbers that must not be mixed up: topics, partitions, clusters, and offsets of either side.
+//! The names and numbers that must not be mixed up: topics, partitions, clusters, and offsets of
+//! either side.
 
 use std::fmt;
 use std::str::FromStr;
@@ -91,7 +92,8 @@ pub struct NotATopicPartition(pub String);
 impl FromStr for TopicPartition {
     type Err = NotATopicPartition;
 
-    /// Splits at the last dash, as `MirrorUtils.decodeTopicPartition` does: topic names may hold dashes.
+    /// Splits at the last dash, as `MirrorUtils.decodeTopicPartition` does: topic names may hold
+    /// dashes.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.rsplit_once('-')
             .filter(|(topic, _)| !topic.is_empty())
@@ -102,7 +104,8 @@ impl FromStr for TopicPartition {
     }
 }
 
-/// The id a cluster gives a topic at creation (KIP-516); it differs after the topic was deleted and made again.
+/// The id a cluster gives a topic at creation (KIP-516); it differs after the topic was deleted and
+/// made again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TopicId(pub [u8; 16]);
 

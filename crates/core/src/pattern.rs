@@ -2,8 +2,8 @@
 //!
 //! Filters hold patterns that were written for `java.util.regex`. [`translate`] reads that dialect
 //! and writes the same language in the one of `fancy-regex`, which hands everything without
-//! look-around, back-references and possessive parts to the linear `regex`. What can't be said there
-//! is refused by name: a pattern never quietly means something else.
+//! look-around, back-references and possessive parts to the linear `regex`. What can't be said
+//! there is refused by name: a pattern never quietly means something else.
 //!
 //! Differences that remain, none of them in names of topics: `\b` goes by ASCII words, as since
 //! JDK 19; the tables of Unicode may be of another version than the JVM's.
@@ -18,7 +18,8 @@ use std::fmt;
 /// How often a pattern that needs backtracking may go back for one name.
 const BACKTRACK_LIMIT: usize = 1_000_000;
 
-/// A list of Java regular expressions that a whole name must match, as MirrorMaker's filters use them.
+/// A list of Java regular expressions that a whole name must match, as MirrorMaker's filters use
+/// them.
 #[derive(Clone)]
 pub struct JavaPattern {
     text: String,
@@ -48,8 +49,8 @@ pub struct PatternError {
 }
 
 impl JavaPattern {
-    /// Joins `elements` with `|`, as MirrorMaker does, and compiles the result. No elements: matches
-    /// nothing.
+    /// Joins `elements` with `|`, as MirrorMaker does, and compiles the result. No elements:
+    /// matches nothing.
     ///
     /// Nothing is put around an element: an inline flag works on in the later ones, and `\1` counts
     /// the groups of all.

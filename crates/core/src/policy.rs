@@ -1,4 +1,5 @@
-//! How topics are named on the target, and what a name on either side says about where it came from.
+//! How topics are named on the target, and what a name on either side says about where it came
+//! from.
 //!
 //! The two policies of MirrorMaker 2 with their settings: `DefaultReplicationPolicy` and
 //! `IdentityReplicationPolicy` (Kafka 4.x, KIP-690, KIP-949, KIP-1074). A policy knows names only;
@@ -41,7 +42,8 @@ impl ReplicationPolicy {
         }
     }
 
-    /// The identity policy of a flow from `source`; the alias is what every topic is said to come from.
+    /// The identity policy of a flow from `source`; the alias is what every topic is said to come
+    /// from.
     pub fn identity(source: Option<ClusterAlias>) -> Self {
         ReplicationPolicy {
             naming: Naming::Identity,
@@ -85,8 +87,8 @@ impl ReplicationPolicy {
 
     /// The cluster that `topic` was copied from, as far as its name says (`topicSource`).
     ///
-    /// The default policy takes any name with a separator for a copy: `orders.v1` seems to come from
-    /// `orders`. It is empty for `.orders`.
+    /// The default policy takes any name with a separator for a copy: `orders.v1` seems to come
+    /// from `orders`. It is empty for `.orders`.
     pub fn topic_source<'a>(&'a self, topic: &'a str) -> Option<&'a str> {
         if self.keeps_name(topic) {
             return self.source.as_ref().map(ClusterAlias::as_str);
@@ -94,7 +96,8 @@ impl ReplicationPolicy {
         self.split(topic).map(|(source, _)| source)
     }
 
-    /// The name that `topic` has one hop nearer to its origin (`upstreamTopic`); none for a local one.
+    /// The name that `topic` has one hop nearer to its origin (`upstreamTopic`); none for a local
+    /// one.
     pub fn upstream_topic<'a>(&self, topic: &'a str) -> Option<&'a str> {
         if self.keeps_name(topic) {
             return Some(topic);
@@ -111,8 +114,8 @@ impl ReplicationPolicy {
         original
     }
 
-    /// Whether sending `topic` to `target` would send it back to where it came from, over any number
-    /// of hops (`MirrorSourceConnector.isCycle`).
+    /// Whether sending `topic` to `target` would send it back to where it came from, over any
+    /// number of hops (`MirrorSourceConnector.isCycle`).
     ///
     /// The identity policy sees no cycle in any topic but heartbeats: names do not tell.
     pub fn is_cycle(&self, topic: &str, target: &ClusterAlias) -> bool {
@@ -143,9 +146,11 @@ impl ReplicationPolicy {
             .is_some_and(|rest| rest.ends_with(&self.internal_separator))
     }
 
-    /// Whether `topic` is one of MirrorMaker's own (offset syncs, Connect's internals, checkpoints).
+    /// Whether `topic` is one of MirrorMaker's own (offset syncs, Connect's internals,
+    /// checkpoints).
     ///
-    /// The narrower rule of Kafka 4.0 (KIP-1074): users' topics that merely end in `.internal` are not.
+    /// The narrower rule of Kafka 4.0 (KIP-1074): users' topics that merely end in `.internal` are
+    /// not.
     pub fn is_mirror_internal_topic(&self, topic: &str) -> bool {
         let ends_internal = topic
             .strip_suffix("internal")
@@ -158,8 +163,8 @@ impl ReplicationPolicy {
         self.is_mirror_internal_topic(topic) || topic.starts_with("__") || topic.starts_with('.')
     }
 
-    /// The topic of offset syncs. `other` is the cluster at the far end: the target's alias when the
-    /// topic is on the source, the source's when it is on the target (KIP-716).
+    /// The topic of offset syncs. `other` is the cluster at the far end: the target's alias when
+    /// the topic is on the source, the source's when it is on the target (KIP-716).
     pub fn offset_syncs_topic(&self, other: &ClusterAlias) -> Topic {
         let separator = &self.internal_separator;
         Topic::from(format!(
@@ -173,14 +178,15 @@ impl ReplicationPolicy {
         Topic::from(format!("{source}{separator}checkpoints{separator}internal"))
     }
 
-    /// The identity policy names heartbeats as the default policy does, or they would loop; it takes
-    /// every name that ends in `heartbeats` for them, as Java's does.
+    /// The identity policy names heartbeats as the default policy does, or they would loop; it
+    /// takes every name that ends in `heartbeats` for them, as Java's does.
     fn keeps_name(&self, topic: &str) -> bool {
         self.naming == Naming::Identity && !topic.ends_with(HEARTBEATS_TOPIC)
     }
 
-    /// Alias and upstream name, by the rules of Java's `String.split`: empty tokens at the end vanish,
-    /// so that `foo.` has one token; and an empty separator splits between all characters.
+    /// Alias and upstream name, by the rules of Java's `String.split`: empty tokens at the end
+    /// vanish, so that `foo.` has one token; and an empty separator splits between all
+    /// characters.
     fn split<'a>(&self, topic: &'a str) -> Option<(&'a str, &'a str)> {
         if self.separator.is_empty() {
             let first = topic.chars().next()?.len_utf8();

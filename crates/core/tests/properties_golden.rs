@@ -1,4 +1,5 @@
-//! Our reader of `.properties` against the JVM's, on the rows that `golden/java/PropertiesGolden.java` wrote.
+//! Our reader of `.properties` against the JVM's, on the rows that
+//! `golden/java/PropertiesGolden.java` wrote.
 
 use std::collections::BTreeMap;
 

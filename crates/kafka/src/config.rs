@@ -9,8 +9,8 @@ use crate::transport::{Tcp, Transport};
 /// Settings of a [`Client`](crate::client::Client).
 #[derive(Debug, Clone)]
 pub struct ClientConfig {
-    /// `bootstrap.servers`: tried in random order until one answers, and again when no known broker
-    /// does.
+    /// `bootstrap.servers`: tried in random order until one answers, and again when no known
+    /// broker does.
     pub bootstrap: Vec<Address>,
     /// `client.id`: shown in the broker's logs and quotas.
     pub client_id: String,

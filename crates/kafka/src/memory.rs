@@ -160,7 +160,8 @@ impl MemoryBudget {
             return;
         }
         let mut state = self.inner.state.lock();
-        // Sizes change with the load: what nobody took for longest makes room, or the pool would silt up.
+        // Sizes change with the load: what nobody took for longest makes room, or the pool would
+        // silt up.
         while state.idle_bytes + buffer.capacity() > idle_max {
             let oldest = state.idle.remove(0);
             state.idle_bytes -= oldest.capacity();

@@ -109,8 +109,8 @@ impl Retry {
     }
 }
 
-/// Whether a person is told of failure number `failures` in a row: of the first, second, fourth, eighth and so on, so
-/// that one that lasts for hours is a few lines.
+/// Whether a person is told of failure number `failures` in a row: of the first, second, fourth,
+/// eighth and so on, so that one that lasts for hours is a few lines.
 pub fn is_told(failures: u32) -> bool {
     failures.is_power_of_two()
 }

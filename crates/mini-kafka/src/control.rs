@@ -62,8 +62,8 @@ pub struct MiniKafka {
 }
 
 impl MiniKafka {
-    /// Starts a cluster that can be reached in memory; [`MiniKafka::listen_tcp`] opens it to others.
-    /// Must be called within a tokio runtime.
+    /// Starts a cluster that can be reached in memory; [`MiniKafka::listen_tcp`] opens it to
+    /// others. Must be called within a tokio runtime.
     pub fn start(options: Options) -> MiniKafka {
         let brokers = options.brokers;
         let cluster = Cluster::new(options);
@@ -95,8 +95,8 @@ impl MiniKafka {
         self.connect(broker.ok_or(io::ErrorKind::ConnectionRefused)?)
     }
 
-    /// Listens on 127.0.0.1, and advertises that. `ports` are those of broker 1, 2 and so on; 0 or a
-    /// missing one takes a free port. Answers the bootstrap addresses.
+    /// Listens on 127.0.0.1, and advertises that. `ports` are those of broker 1, 2 and so on; 0 or
+    /// a missing one takes a free port. Answers the bootstrap addresses.
     pub async fn listen_tcp(&self, ports: &[u16]) -> io::Result<Vec<String>> {
         for (at, broker) in self.broker_ids().into_iter().enumerate() {
             self.listen(broker, ports.get(at).copied().unwrap_or(0))
@@ -245,8 +245,8 @@ impl MiniKafka {
         }
     }
 
-    /// Starts a crashed broker again, on its old port if it had one. It leads again what nobody else
-    /// leads.
+    /// Starts a crashed broker again, on its old port if it had one. It leads again what nobody
+    /// else leads.
     pub async fn restart(&self, broker: i32) -> io::Result<()> {
         self.lives.lock().insert(broker, self.cluster.child_token());
         let port = self.ports.lock().remove(&broker);
@@ -291,8 +291,8 @@ impl MiniKafka {
         self.with_partition(topic, index, |partition| partition.log.compact(how))
     }
 
-    /// Holds a partition's high watermark where it is, as followers that stopped do: acks=all waits.
-    /// `false` lets them catch up.
+    /// Holds a partition's high watermark where it is, as followers that stopped do: acks=all
+    /// waits. `false` lets them catch up.
     pub fn hold_high_watermark(&self, topic: &str, index: i32, hold: bool) -> bool {
         self.with_partition(topic, index, |partition| {
             partition.log.hold_high_watermark(hold);
@@ -319,7 +319,8 @@ impl MiniKafka {
         self.cluster.state.lock().throttles.insert(api as i16, wait);
     }
 
-    /// The transaction coordinator answers 51 CONCURRENT_TRANSACTIONS until this is called with `false`.
+    /// The transaction coordinator answers 51 CONCURRENT_TRANSACTIONS until this is called with
+    /// `false`.
     pub fn coordinator_busy(&self, busy: bool) {
         self.cluster.state.lock().transactions.busy = busy;
     }

@@ -132,8 +132,8 @@ impl Faults {
     }
 }
 
-/// A rule in the making: narrow it, then say what happens. Rules are asked in the order they were made, and
-/// the first that matches decides.
+/// A rule in the making: narrow it, then say what happens. Rules are asked in the order they were
+/// made, and the first that matches decides.
 #[must_use = "say what happens: once, times, always or decide"]
 pub struct On<'a> {
     faults: &'a parking_lot::Mutex<Faults>,

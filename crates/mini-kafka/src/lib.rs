@@ -1,13 +1,14 @@
 //! An in-memory Kafka cluster that speaks the wire protocol, for tests and `twinlog demo`.
 //!
-//! It is as strict as Kafka about what it takes, and scripted where Kafka is left to chance: leaders move,
-//! brokers crash and answers get lost when a test says so. Clock and random ids come from [`Options`], so that a
-//! run under a paused clock repeats itself.
+//! It is as strict as Kafka about what it takes, and scripted where Kafka is left to chance:
+//! leaders move, brokers crash and answers get lost when a test says so. Clock and random ids come
+//! from [`Options`], so that a run under a paused clock repeats itself.
 //!
-//! It deliberately has no replicas with logs of their own (one log serves all replicas; a test can hold the high
-//! watermark back), no disk, no retention by time and no security.
+//! It deliberately has no replicas with logs of their own (one log serves all replicas; a test can
+//! hold the high watermark back), no disk, no retention by time and no security.
 //!
-//! Whether it behaves like Kafka is decided by the contract suite of `testkit`, which runs against both.
+//! Whether it behaves like Kafka is decided by the contract suite of `testkit`, which runs against
+//! both.
 
 mod api;
 mod cluster;

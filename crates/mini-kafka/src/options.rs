@@ -6,7 +6,8 @@ use std::ops::RangeInclusive;
 use kafka_protocol::messages::ApiKey;
 use tokio::time::Instant;
 
-/// How a cluster is made. Everything that could differ from run to run (clock, random ids) comes from here.
+/// How a cluster is made. Everything that could differ from run to run (clock, random ids) comes
+/// from here.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// How many brokers there are; their ids are 1, 2, 3 and so on.

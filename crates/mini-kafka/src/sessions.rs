@@ -1,7 +1,7 @@
 //! Incremental fetch sessions of one broker (KIP-227, `FetchSession.java`).
 //!
-//! A session remembers which partitions a client wants and what it last heard of each; a request names changes
-//! only, and an answer holds only partitions that have something to say.
+//! A session remembers which partitions a client wants and what it last heard of each; a request
+//! names changes only, and an answer holds only partitions that have something to say.
 
 use std::collections::BTreeMap;
 
@@ -156,7 +156,8 @@ impl Sessions {
         })
     }
 
-    /// Remembers what was told, and puts partitions that had records last, so that all get their turn.
+    /// Remembers what was told, and puts partitions that had records last, so that all get their
+    /// turn.
     pub fn end(&mut self, session_id: i32, told: Vec<Wanted>, had_records: &[bool]) {
         let Some(session) = self.open.get_mut(&session_id) else {
             return;

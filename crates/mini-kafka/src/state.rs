@@ -1,5 +1,5 @@
-//! All that a cluster knows: brokers, topics, transactions, groups. One lock, held for single requests and never
-//! while waiting.
+//! All that a cluster knows: brokers, topics, transactions, groups. One lock, held for single
+//! requests and never while waiting.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -245,7 +245,8 @@ impl State {
     }
 }
 
-/// Brokers from 4.1 on write this one down for the whole cluster (KIP-966), so that it does not count as a default.
+/// Brokers from 4.1 on write this one down for the whole cluster (KIP-966), so that it does not
+/// count as a default.
 fn cluster_defaults() -> Overrides {
     Overrides::from([("min.insync.replicas".to_owned(), "1".to_owned())])
 }

@@ -1,4 +1,5 @@
-//! The transaction coordinator: who holds a transactional id, and what the open transaction touches.
+//! The transaction coordinator: who holds a transactional id, and what the open transaction
+//! touches.
 //!
 //! Markers are written within the EndTxn request; there is no state between prepare and complete.
 
@@ -100,7 +101,8 @@ impl State {
             return Ok((producer_id, 0));
         };
         if known.ongoing {
-            // Fenced first: the markers carry the higher epoch, so that the old owner's batches are refused.
+            // Fenced first: the markers carry the higher epoch, so that the old owner's batches are
+            // refused.
             self.bump(id, &known);
             self.finish(id, false);
         }

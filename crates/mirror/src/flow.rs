@@ -41,7 +41,8 @@ pub struct FlowWatch {
 }
 
 impl FlowHandle {
-    /// Starts to mirror. Clusters that do not answer are waited for. Needs a tokio runtime around it.
+    /// Starts to mirror. Clusters that do not answer are waited for. Needs a tokio runtime around
+    /// it.
     pub fn start(config: FlowConfig, context: &MirrorContext) -> FlowHandle {
         let flow = config.flow.clone();
         let clients = Clients::new(&config, &context.transport_of);
@@ -77,8 +78,8 @@ impl FlowHandle {
         self.watch.clone()
     }
 
-    /// Stops fetching, waits until `deadline` for what is on its way, stores positions. Returns how the flow stood at its
-    /// end, soon after the deadline at the latest.
+    /// Stops fetching, waits until `deadline` for what is on its way, stores positions. Returns how
+    /// the flow stood at its end, soon after the deadline at the latest.
     pub async fn shutdown(mut self, deadline: Instant) -> FlowStatus {
         if let Some(stop) = self.stop.take() {
             // If it has ended already there is nobody to tell.
@@ -114,7 +115,8 @@ impl FlowWatch {
         }
     }
 
-    /// Waits until the flow is refused for good: nothing will change until somebody acts. Cancel-safe.
+    /// Waits until the flow is refused for good: nothing will change until somebody acts.
+    /// Cancel-safe.
     pub async fn refused(&self) {
         let mut status = self.status.clone();
         let refused = |status: &ConnectorStatus| matches!(status.state, FlowState::Refused { .. });

@@ -1,7 +1,8 @@
 //! The mirror connectors and their tasks. It knows nothing of HTTP, command lines or files.
 //!
-//! A process starts a flow with [`flow::FlowHandle::start`]. [`source`] copies records; [`pipeline`] holds the rules by
-//! which it does, without I/O; [`verdict`] says what is done about an error and [`status`] how everything stands.
+//! A process starts a flow with [`flow::FlowHandle::start`]. [`source`] copies records;
+//! [`pipeline`] holds the rules by which it does, without I/O; [`verdict`] says what is done about
+//! an error and [`status`] how everything stands.
 
 pub mod flow;
 pub mod pipeline;

@@ -1,4 +1,5 @@
-//! What a person wants to know about a flow: how each partition stands, why it stands still, and what was done.
+//! What a person wants to know about a flow: how each partition stands, why it stands still, and
+//! what was done.
 
 use std::fmt;
 use std::ops::AddAssign;

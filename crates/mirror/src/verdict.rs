@@ -55,7 +55,8 @@ pub fn verdict(error: &Error) -> Verdict {
 
 fn verdict_on_code(code: ErrorCode) -> Verdict {
     match code {
-        // A checksum that does not match: damaged on its way to us or from us. Fetched again it may be whole.
+        // A checksum that does not match: damaged on its way to us or from us. Fetched again it may
+        // be whole.
         ErrorCode::CORRUPT_MESSAGE => Verdict::Refetch,
         ErrorCode::MESSAGE_TOO_LARGE | ErrorCode::RECORD_LIST_TOO_LARGE => {
             Verdict::Pause(Refused::Size)
@@ -70,8 +71,9 @@ fn verdict_on_code(code: ErrorCode) -> Verdict {
             Class::Sequence => Verdict::Sync,
             Class::Fenced => Verdict::Pause(Refused::Producer),
             Class::Authorization => Verdict::Pause(Refused::Permission),
-            // What the broker calls an unexpected error on produce is final as a rule: it failed over the content and
-            // would again (a compressed batch whose offsets have holes answers -1).
+            // What the broker calls an unexpected error on produce is final as a rule: it failed
+            // over the content and would again (a compressed batch whose offsets have
+            // holes answers -1).
             Class::Refused | Class::Unexpected => Verdict::Pause(Refused::Other),
             Class::Authentication | Class::Unsupported => Verdict::Fail,
         },
@@ -120,7 +122,8 @@ mod tests {
 
     #[test]
     fn no_code_is_taken_for_success_or_left_to_spin() {
-        // Retrying at once is only for what the protocol calls transient; a code of a newer broker waits for a person.
+        // Retrying at once is only for what the protocol calls transient; a code of a newer broker
+        // waits for a person.
         for code in ErrorCode::ALL
             .iter()
             .filter(|code| **code != ErrorCode::NONE)

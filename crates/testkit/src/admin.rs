@@ -1,6 +1,7 @@
 //! A small blocking admin client, so that tests need not trust the client they test.
 //!
-//! One connection per call and one fixed version per request, which all brokers from 1.1 to 4.3 speak.
+//! One connection per call and one fixed version per request, which all brokers from 1.1 to 4.3
+//! speak.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -208,8 +209,8 @@ impl Admin {
     /// The high watermark of each partition, by partition number.
     ///
     /// # Errors
-    /// When the topic doesn't exist or a leader doesn't answer, or, for a moment after a restart, doesn't
-    /// know yet that it leads: that is a case for [`eventually`](crate::eventually).
+    /// When the topic doesn't exist or a leader doesn't answer, or, for a moment after a restart,
+    /// doesn't know yet that it leads: that is a case for [`eventually`](crate::eventually).
     pub fn end_offsets(&self, topic: &str) -> Result<Vec<i64>> {
         self.offsets(topic, LATEST)
     }

@@ -93,7 +93,8 @@ impl Jars {
         format!("{}/*", self.libs().display())
     }
 
-    /// A `java` command with these jars, killed when the test process ends; logs warnings to stderr.
+    /// A `java` command with these jars, killed when the test process ends; logs warnings to
+    /// stderr.
     pub(crate) fn java(&self, jvm_options: &[&str]) -> Command {
         self.java_with_class_path(&self.class_path(), jvm_options)
     }

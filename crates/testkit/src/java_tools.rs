@@ -1,4 +1,5 @@
-//! The independent client: Java programs in `java/` that write and compare with Kafka's own library.
+//! The independent client: Java programs in `java/` that write and compare with Kafka's own
+//! library.
 
 use std::process::ChildStdin;
 use std::time::Duration;
@@ -65,8 +66,8 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// Makes the topics, named `prefix` and their kind, and fills them; `size` is about the records per
-    /// partition, 100 a sensible one. Returns when the compacted topic really has holes.
+    /// Makes the topics, named `prefix` and their kind, and fills them; `size` is about the records
+    /// per partition, 100 a sensible one. Returns when the compacted topic really has holes.
     ///
     /// # Errors
     /// When a topic exists already, or a record can't be produced.
@@ -109,8 +110,8 @@ impl Corpus {
 
 /// A comparison of topics on two clusters by Kafka's own consumer; see `java/Compare.java`.
 ///
-/// Each record's key, value, headers in order and timestamp are compared, in order, per partition. The
-/// source is read committed, the target uncommitted.
+/// Each record's key, value, headers in order and timestamp are compared, in order, per partition.
+/// The source is read committed, the target uncommitted.
 #[derive(Debug, Clone)]
 pub struct Comparison {
     source: String,
@@ -234,13 +235,13 @@ pub struct LoadSpec {
     pub codec: String,
     /// Ends after so many; `None` is until stopped.
     pub records: Option<u64>,
-    /// Timestamp of the first record, in milliseconds; each has one more than the last. `None` is the
-    /// producer's clock.
+    /// Timestamp of the first record, in milliseconds; each has one more than the last. `None` is
+    /// the producer's clock.
     pub first_time: Option<u64>,
     /// Partitions below this one get nothing.
     pub first_partition: u32,
-    /// So many records are a transaction; every third is first aborted and then sent again. `None` is no
-    /// transactions.
+    /// So many records are a transaction; every third is first aborted and then sent again. `None`
+    /// is no transactions.
     pub transaction: Option<u32>,
 }
 
@@ -311,7 +312,8 @@ impl Load {
         self.finish(LAST_RECORDS)
     }
 
-    /// Waits until it has sent all its records, and returns how many were acknowledged, by partition.
+    /// Waits until it has sent all its records, and returns how many were acknowledged, by
+    /// partition.
     ///
     /// # Errors
     /// When a record was refused, or time was up.

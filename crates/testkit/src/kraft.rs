@@ -23,7 +23,8 @@ log.cleaner.backoff.ms=200
 log.cleaner.dedupe.buffer.size=8388608
 ";
 
-/// Makes the folders of all nodes under `home`: the brokers by their id, then the controller if it is apart.
+/// Makes the folders of all nodes under `home`: the brokers by their id, then the controller if it
+/// is apart.
 pub(crate) fn lay_out(
     wanted: &RealKafkaBuilder,
     jars: &Jars,

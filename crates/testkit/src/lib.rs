@@ -7,12 +7,13 @@
 //!   Admin (topics, offsets)        eventually (wait)         ports, scratch   where it lives
 //! ```
 //!
-//! [`InMemory`] joins twinlog's client to mini-kafka without sockets; [`wire`] is a client that shares nothing with it.
+//! [`InMemory`] joins twinlog's client to mini-kafka without sockets; [`wire`] is a client that
+//! shares nothing with it.
 //!
-//! Everything else blocks and works from any thread, with or without a runtime: a test that is async
-//! itself runs on the multi-thread flavour. What a test starts ends with its value, and with the
-//! test process however that ends. Nothing is skipped: where Kafka can't be had, starting it is an
-//! error that says what to do.
+//! Everything else blocks and works from any thread, with or without a runtime: a test that is
+//! async itself runs on the multi-thread flavour. What a test starts ends with its value, and with
+//! the test process however that ends. Nothing is skipped: where Kafka can't be had, starting it is
+//! an error that says what to do.
 
 mod admin;
 mod cluster_pair;

@@ -5,8 +5,8 @@ use std::net::TcpListener;
 
 use anyhow::{Context, Result, bail};
 
-/// Below the range from which the kernel takes ports of outgoing connections (32768 on), so that none
-/// of those lands on the port of a broker that is being restarted.
+/// Below the range from which the kernel takes ports of outgoing connections (32768 on), so that
+/// none of those lands on the port of a broker that is being restarted.
 const RANGE: std::ops::Range<u16> = 12_000..32_000;
 
 /// A TCP port of the loopback address that no other test process picks while this value lives.

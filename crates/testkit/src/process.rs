@@ -20,8 +20,8 @@ const TAIL_LINES: usize = 40;
 
 /// A command that the kernel kills when the test process ends, however it ends.
 ///
-/// `setpriv` (util-linux, in every Debian) asks for the signal and then becomes `program`, so the pid
-/// is the program's.
+/// `setpriv` (util-linux, in every Debian) asks for the signal and then becomes `program`, so the
+/// pid is the program's.
 pub(crate) fn guarded(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program);
@@ -180,8 +180,8 @@ fn open_log(path: &Path) -> Result<File> {
 
 /// Starts a child from a thread that lives as long as this process.
 ///
-/// The parent-death signal comes when the *thread* that made the child ends; a test's own thread ends
-/// with the test, and would take clusters that tests share with it.
+/// The parent-death signal comes when the *thread* that made the child ends; a test's own thread
+/// ends with the test, and would take clusters that tests share with it.
 fn spawn_from_lasting_thread(command: Command) -> io::Result<Child> {
     type Order = (Command, SyncSender<io::Result<Child>>);
     static SPAWNER: LazyLock<SyncSender<Order>> = LazyLock::new(|| {

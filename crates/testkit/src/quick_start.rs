@@ -1,7 +1,7 @@
 //! What makes a broker start in one second instead of five.
 //!
-//! Prepared once per release: the bootstrap metadata that `StorageTool format` writes, which takes a JVM
-//! of its own each time, and an archive of the classes a broker loads (class data sharing).
+//! Prepared once per release: the bootstrap metadata that `StorageTool format` writes, which takes
+//! a JVM of its own each time, and an archive of the classes a broker loads (class data sharing).
 
 use std::fs;
 use std::iter::repeat_with;
@@ -23,7 +23,8 @@ pub(crate) enum Jvm {
     LearningClasses,
 }
 
-/// JVM options of a process that doesn't live long: the first compiler only, the smallest collector.
+/// JVM options of a process that doesn't live long: the first compiler only, the smallest
+/// collector.
 pub(crate) const SHORT_LIFE: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
 const BOOTSTRAP: &str = "bootstrap.checkpoint";
 
@@ -134,7 +135,8 @@ impl QuickStart {
     }
 }
 
-/// A fresh cluster id: 16 bytes in URL-safe base 64 without padding, whose last digit has four zero bits.
+/// A fresh cluster id: 16 bytes in URL-safe base 64 without padding, whose last digit has four zero
+/// bits.
 pub(crate) fn cluster_id() -> String {
     repeat_with(fastrand::alphanumeric)
         .take(21)

@@ -37,8 +37,8 @@ impl RealKafkaBuilder {
         self
     }
 
-    /// This many brokers. From two on, KRaft's controller is a process of its own and survives them, as
-    /// ZooKeeper always is and does.
+    /// This many brokers. From two on, KRaft's controller is a process of its own and survives
+    /// them, as ZooKeeper always is and does.
     #[must_use]
     pub fn brokers(mut self, brokers: usize) -> Self {
         self.brokers = brokers;
@@ -150,8 +150,8 @@ impl RealKafka {
         Self::builder().start()
     }
 
-    /// One try to start: a port may have been taken meanwhile. Without a quick start it is a release with
-    /// ZooKeeper.
+    /// One try to start: a port may have been taken meanwhile. Without a quick start it is a
+    /// release with ZooKeeper.
     pub(crate) fn launch(
         wanted: &RealKafkaBuilder,
         jars: &Jars,
@@ -241,7 +241,8 @@ impl RealKafka {
         if started.is_ok() || !node.jars.version().uses_zookeeper() {
             return started;
         }
-        // ZooKeeper refuses a broker that was killed, which then ends, until its session has expired.
+        // ZooKeeper refuses a broker that was killed, which then ends, until its session has
+        // expired.
         eventually(START, || {
             node.launch()?;
             node.wait_until_it_sees(1, START)

@@ -1,5 +1,5 @@
-//! A bare client of the wire protocol, for tests that must not depend on the client under test: one connection,
-//! one request at a time, requests and responses as the codec has them.
+//! A bare client of the wire protocol, for tests that must not depend on the client under test: one
+//! connection, one request at a time, requests and responses as the codec has them.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,8 @@ impl Wire {
         let mut frame = wire.read_frame().await.context("await ApiVersions")?;
         ensure!(frame.len() >= 4, "a frame without a header");
         frame.advance(4);
-        // Brokers that do not have version 3 answer in version 0, which begins with the error (KIP-511).
+        // Brokers that do not have version 3 answer in version 0, which begins with the error
+        // (KIP-511).
         let version = if frame.starts_with(&UNSUPPORTED_VERSION) {
             0
         } else {

@@ -69,7 +69,8 @@ fn a_record_that_is_missing_or_too_much_is_found() -> Result<()> {
     Ok(())
 }
 
-/// `records` numbered records over three partitions of a new topic, at the same timestamps wherever.
+/// `records` numbered records over three partitions of a new topic, at the same timestamps
+/// wherever.
 fn fill(bootstrap: &str, admin: &testkit::Admin, topic: &str, records: u64) -> Result<()> {
     admin.create_topic(&TopicSpec::new(topic, 3).config("retention.ms", "-1"))?;
     let spec = LoadSpec {

@@ -1,4 +1,5 @@
-//! The command line. It is read here and nowhere else; a misuse ends the process with 2 (clap's own code).
+//! The command line. It is read here and nowhere else; a misuse ends the process with 2 (clap's own
+//! code).
 
 use clap::{Parser, Subcommand};
 

@@ -1,4 +1,5 @@
-//! The time of day. It is asked for here and handed in elsewhere, so that tests can hand in another.
+//! The time of day. It is asked for here and handed in elsewhere, so that tests can hand in
+//! another.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -49,7 +49,8 @@ impl Style {
 
 /// The configuration in `path`, for flows into `clusters`, or into all if there are none.
 ///
-/// Whatever is wrong with it is told on standard error, at once; an error ends the command as misused.
+/// Whatever is wrong with it is told on standard error, at once; an error ends the command as
+/// misused.
 pub fn load(path: &Path, clusters: &[String]) -> Result<MirrorConfig, Failure> {
     let file = ConfigFile::read(path, clusters);
     let mut stderr = io::stderr().lock();

@@ -1,5 +1,5 @@
-//! The parts of `twinlog demo`: two clusters inside this process, somebody who writes to one of them, and somebody who
-//! compares both.
+//! The parts of `twinlog demo`: two clusters inside this process, somebody who writes to one of
+//! them, and somebody who compares both.
 
 pub mod clusters;
 pub mod compare;

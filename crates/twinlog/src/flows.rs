@@ -14,7 +14,8 @@ use twinlog_mirror::status::FlowState;
 use crate::clock::wall_clock_ms;
 use crate::stop::Stop;
 
-/// What fetched records of all flows together may occupy. More does not copy faster, and costs page faults.
+/// What fetched records of all flows together may occupy. More does not copy faster, and costs page
+/// faults.
 const RECORD_BYTES_MAX: usize = 64 << 20;
 
 /// How the flows ended.
@@ -64,7 +65,8 @@ impl Flows {
         self.flows.iter().map(FlowHandle::watch).collect()
     }
 
-    /// Lets them run until `stop`, or until none of them can; then stops them within a bounded time.
+    /// Lets them run until `stop`, or until none of them can; then stops them within a bounded
+    /// time.
     pub async fn run_until(self, stop: &Stop) -> Ending {
         let watches = self.watches();
         let all_refused = async {

@@ -1,11 +1,13 @@
-//! Logs for people: one line for each happening, on standard error, with the flow and partition it concerns.
+//! Logs for people: one line for each happening, on standard error, with the flow and partition it
+//! concerns.
 //!
 //! ```text
 //! 2026-12-01T02:58:26.123Z INFO  [us->eu orders-3] leader moved from=1 to=2
 //! ```
 //!
-//! The same as one JSON object per line with `--log-format json`. Colours appear on a terminal only. Control
-//! characters never reach the output, so that a topic's name can't forge a line or steer a terminal.
+//! The same as one JSON object per line with `--log-format json`. Colours appear on a terminal
+//! only. Control characters never reach the output, so that a topic's name can't forge a line or
+//! steer a terminal.
 
 mod layer;
 mod line;
@@ -71,8 +73,8 @@ fn filter(options: &LogOptions) -> Result<EnvFilter, Failure> {
     })
 }
 
-/// A panic is a bug of ours. It becomes one line like any other, which also keeps it off a screen that shows the
-/// live table; the task's owner sees the task end.
+/// A panic is a bug of ours. It becomes one line like any other, which also keeps it off a screen
+/// that shows the live table; the task's owner sees the task end.
 fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let payload = panic.payload_as_str().unwrap_or("no message");
     let place = panic.location().map(ToString::to_string);

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-/// How long the end of the process waits for what can't be cancelled: a name that is being looked up.
+/// How long the end of the process waits for what can't be cancelled: a name that is being looked
+/// up.
 const LOOK_UPS_END_WITHIN: Duration = Duration::from_millis(100);
 
 /// Runs `work` to its end.
 ///
-/// One thread: batches are passed on as they are, which costs so little CPU that waking other threads for them
-/// would cost more than they could take over.
+/// One thread: batches are passed on as they are, which costs so little CPU that waking other
+/// threads for them would cost more than they could take over.
 ///
 /// # Errors
 /// When the system refuses what a runtime needs, or `work` fails.

@@ -1,4 +1,5 @@
-//! How the flows of this process stand, for people: a live table on a terminal, a log line now and then elsewhere.
+//! How the flows of this process stand, for people: a live table on a terminal, a log line now and
+//! then elsewhere.
 
 pub mod display;
 pub mod lines;

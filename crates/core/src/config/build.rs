@@ -280,8 +280,8 @@ fn policy(reader: &mut Reader<'_>, connector: &Layer, source: &ClusterAlias) -> 
     };
     let _ = reader.text("replication.policy.separator");
     let also_internal = reader.boolean("replication.policy.internal.topic.separator.enabled");
-    // The policy gets the text as it was written: a separator may be a blank. The switch for internal
-    // topics is looked at only where a separator is written, as in Java.
+    // The policy gets the text as it was written: a separator may be a blank. The switch for
+    // internal topics is looked at only where a separator is written, as in Java.
     match connector.get("replication.policy.separator") {
         Some(separator) => policy.with_separator(&separator.text, also_internal),
         None => policy,

@@ -1,4 +1,5 @@
-//! Our derivation against the one of Kafka's own classes, on what `tests/golden/java/DeriveGolden.java` wrote.
+//! Our derivation against the one of Kafka's own classes, on what
+//! `tests/golden/java/DeriveGolden.java` wrote.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The checked configuration: what is true for each flow, in types that need no second look.
 //!
-//! Everything here was validated; nothing is a string that somebody must parse later. A setting that
-//! MirrorMaker 2 spells as a pair `<x>.enabled` and `<x>.interval.seconds` is one `Option<Duration>`:
-//! none means never.
+//! Everything here was validated; nothing is a string that somebody must parse later. A setting
+//! that MirrorMaker 2 spells as a pair `<x>.enabled` and `<x>.interval.seconds` is one
+//! `Option<Duration>`: none means never.
 
 use std::fmt;
 use std::time::Duration;
@@ -37,7 +37,8 @@ pub struct FlowConfig {
     pub worker: WorkerConfig,
     /// How topics are named (`replication.policy.*`).
     pub policy: ReplicationPolicy,
-    /// Which topics are replicated (`topics`, `topics.exclude`); [`FlowConfig::select`] is the whole rule.
+    /// Which topics are replicated (`topics`, `topics.exclude`); [`FlowConfig::select`] is the
+    /// whole rule.
     pub topics: TopicFilter,
     /// Which topic settings are copied (`config.properties.exclude`, `use.defaults.from`).
     pub config_properties: ConfigPropertyFilter,
@@ -47,8 +48,8 @@ pub struct FlowConfig {
     pub replication_factor: ReplicationFactor,
     /// How often topics and partitions are discovered after the start (`refresh.topics.*`).
     ///
-    /// 5 s where no interval is written anywhere; Java's default is 600 s. Different on purpose: new
-    /// topics should not wait ten minutes, and a round costs two requests.
+    /// 5 s where no interval is written anywhere; Java's default is 600 s. Different on purpose:
+    /// new topics should not wait ten minutes, and a round costs two requests.
     pub refresh_topics: Option<Duration>,
     /// How often topic settings are compared (`sync.topic.configs.*`).
     pub sync_topic_configs: Option<Duration>,
@@ -62,7 +63,8 @@ pub struct FlowConfig {
     pub checkpoints: CheckpointConfig,
     /// Heartbeats.
     pub heartbeats: HeartbeatConfig,
-    /// The name under which source positions are stored (`MirrorSourceConnector` unless `name` is set).
+    /// The name under which source positions are stored (`MirrorSourceConnector` unless `name` is
+    /// set).
     pub source_connector_name: String,
 }
 
@@ -110,7 +112,8 @@ pub struct ClientConfig {
     pub reconnect_backoff: Backoff,
     /// The wait between attempts of one request (`retry.backoff.ms`, `.max.ms`).
     pub retry_backoff: Backoff,
-    /// How long establishing a connection may take (`socket.connection.setup.timeout.ms`, `.max.ms`).
+    /// How long establishing a connection may take (`socket.connection.setup.timeout.ms`,
+    /// `.max.ms`).
     pub connection_setup_timeout: Backoff,
     /// After how long an unused connection is closed (`connections.max.idle.ms`); none: never.
     pub connections_max_idle: Option<Duration>,
@@ -120,7 +123,8 @@ pub struct ClientConfig {
     pub receive_buffer_bytes: Option<u32>,
 }
 
-/// A host and a port, as written in `bootstrap.servers`; the host of an IPv6 address has no brackets.
+/// A host and a port, as written in `bootstrap.servers`; the host of an IPv6 address has no
+/// brackets.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BrokerAddress {
     /// Name or IP address.
@@ -159,12 +163,13 @@ pub struct ConsumerConfig {
     pub fetch_min_bytes: u32,
     /// The size of one fetch response (`fetch.max.bytes`); its first batch may be larger.
     pub fetch_max_bytes: u32,
-    /// The share of one partition in it (`max.partition.fetch.bytes`); its first batch may be larger.
+    /// The share of one partition in it (`max.partition.fetch.bytes`); its first batch may be
+    /// larger.
     pub max_partition_fetch_bytes: u32,
     /// Whether records of open and aborted transactions are seen (`isolation.level`).
     ///
-    /// [`Isolation::ReadCommitted`] where nothing is written; Java's consumer reads uncommitted then
-    /// and mirrors aborted records. Different on purpose.
+    /// [`Isolation::ReadCommitted`] where nothing is written; Java's consumer reads uncommitted
+    /// then and mirrors aborted records. Different on purpose.
     pub isolation: Isolation,
     /// Where to begin in a partition without a position (`auto.offset.reset`).
     pub auto_offset_reset: OffsetReset,

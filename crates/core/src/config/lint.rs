@@ -36,7 +36,8 @@ pub(super) fn lines(properties: &Properties, aliases: &[ClusterAlias], problems:
     provided(properties, problems);
 }
 
-/// Keys that stand in the file twice: harmless with the same value, otherwise one is not what was meant.
+/// Keys that stand in the file twice: harmless with the same value, otherwise one is not what was
+/// meant.
 fn repeated(properties: &Properties, problems: &mut Problems) {
     let mut seen: HashMap<&str, &Property> = HashMap::new();
     for entry in &properties.entries {
@@ -189,8 +190,9 @@ fn unknown(
 
 /// A key that would be known behind an alias, if the alias were one.
 ///
-/// A flow of an unknown cluster, or a name that is nearly one, is a mistake. Settings of some other cluster are left
-/// alone, as Java does: files keep those of clusters that were taken out of `clusters`, and keys of other programs.
+/// A flow of an unknown cluster, or a name that is nearly one, is a mistake. Settings of some other
+/// cluster are left alone, as Java does: files keep those of clusters that were taken out of
+/// `clusters`, and keys of other programs.
 fn unknown_alias(key: &str, aliases: &[ClusterAlias]) -> Option<Problem> {
     let known: Vec<&str> = aliases.iter().map(ClusterAlias::as_str).collect();
     let is_flow = key.contains("->");

@@ -2,8 +2,9 @@
 //! line each key stands on.
 //!
 //! Bytes are ISO-8859-1. A *natural* line ends at `\n`, `\r` or `\r\n`; a *logical* line is one or
-//! more natural lines joined where a natural line ends in an odd number of backslashes. Reading never
-//! stops: what Java would throw for is collected, so that all mistakes of a file are told at once.
+//! more natural lines joined where a natural line ends in an odd number of backslashes. Reading
+//! never stops: what Java would throw for is collected, so that all mistakes of a file are told at
+//! once.
 
 /// What a file holds, in its order; a key may stand in it more than once, and the last one counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -106,9 +107,9 @@ impl<'a> LineReader<'a> {
 
     /// The next logical line that is neither blank nor a comment.
     ///
-    /// Two oddities are Java's: after a line that holds nothing but a backslash a comment is still a
-    /// comment; and such a line at the very end of the file is a key of no characters, unless `\r\n`
-    /// ends it.
+    /// Two oddities are Java's: after a line that holds nothing but a backslash a comment is still
+    /// a comment; and such a line at the very end of the file is a key of no characters, unless
+    /// `\r\n` ends it.
     fn next_line(&mut self) -> Option<LogicalLine> {
         let mut content: Vec<u8> = Vec::new();
         let mut number = self.line;

@@ -27,8 +27,8 @@ pub struct Section {
     pub settings: Vec<Setting>,
 }
 
-/// Reads a layer by the tables of keys. Values were checked line by line before, so one that can't be
-/// read (there is a problem about it then) counts as absent.
+/// Reads a layer by the tables of keys. Values were checked line by line before, so one that can't
+/// be read (there is a problem about it then) counts as absent.
 pub(super) struct Reader<'a> {
     layer: &'a Layer,
     tables: &'a [Table],

@@ -180,8 +180,8 @@ impl Resolver {
     }
 }
 
-/// The settings of a client inside a connector (`MirrorConnectorConfig.sourceConsumerConfig` and its
-/// siblings): later ones win, so that a cluster's `consumer.` beats a flow's.
+/// The settings of a client inside a connector (`MirrorConnectorConfig.sourceConsumerConfig` and
+/// its siblings): later ones win, so that a cluster's `consumer.` beats a flow's.
 pub(super) fn client(connector: &Layer, side: Side, kind: ClientKind) -> Layer {
     let kind = kind.prefix();
     let mut client: Layer = stripped(connector, &format!("{side}.cluster."))
@@ -194,8 +194,8 @@ pub(super) fn client(connector: &Layer, side: Side, kind: ClientKind) -> Layer {
 }
 
 /// The settings of the producer of replicated records, which the Connect framework makes for a task
-/// (`Worker.baseProducerConfigs`): the worker's addresses, its `producer.` keys, then the connector's
-/// `producer.override.` ones.
+/// (`Worker.baseProducerConfigs`): the worker's addresses, its `producer.` keys, then the
+/// connector's `producer.override.` ones.
 pub(super) fn writer(worker: &Layer, connector: &Layer) -> Layer {
     let mut writer = Layer::new();
     if let Some((key, value)) = worker.get_key_value("bootstrap.servers") {

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A password or token. `Debug` and `Display` print stars; [`Secret::reveal`] is the one way to the text.
+/// A password or token. `Debug` and `Display` print stars; [`Secret::reveal`] is the one way to the
+/// text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 

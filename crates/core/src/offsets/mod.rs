@@ -1,4 +1,5 @@
-//! The arithmetic of positions: which upstream records a target's log holds, judged by log end and sequence numbers.
+//! The arithmetic of positions: which upstream records a target's log holds, judged by log end and
+//! sequence numbers.
 
 mod settle;
 
@@ -6,8 +7,9 @@ pub use settle::{Expects, Settled, TargetTail, settle, settle_counted};
 
 use crate::ids::{DownstreamOffset, Flow};
 
-/// The producer id that a flow writes under, in every process and for ever: it makes the sequence numbers in the target's
-/// log continue across restarts. Brokers count up from 0 and never give out ids from 2^60 on.
+/// The producer id that a flow writes under, in every process and for ever: it makes the sequence
+/// numbers in the target's log continue across restarts. Brokers count up from 0 and never give out
+/// ids from 2^60 on.
 pub fn producer_id(flow: &Flow) -> i64 {
     const FIRST: i64 = 1 << 60;
     // FNV-1a, which is not going to change under us as the standard library's hash may.
@@ -53,7 +55,8 @@ impl Sequence {
     }
 }
 
-/// A place in the target's log under our producer id: where the next record goes, and the number it gets.
+/// A place in the target's log under our producer id: where the next record goes, and the number it
+/// gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TargetMark {
     /// The offset that the next record gets.

@@ -6,26 +6,29 @@ use crate::ids::DownstreamOffset;
 /// The state of a target partition, read when nothing of ours is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TargetTail {
-    /// The leader's log end (ListOffsets with replica id -2), not the high watermark, which lags behind it.
+    /// The leader's log end (ListOffsets with replica id -2), not the high watermark, which lags
+    /// behind it.
     pub log_end: DownstreamOffset,
     /// What the leader will take from our producer id.
     pub expects: Expects,
 }
 
-/// The first sequence number that a broker accepts from our producer id, as DescribeProducers tells.
+/// The first sequence number that a broker accepts from our producer id, as DescribeProducers
+/// tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expects {
-    /// No entry: never written, or expired. Entries expire by *record timestamp*, so that copying old data loses
-    /// its protection within minutes. Any first number is accepted.
+    /// No entry: never written, or expired. Entries expire by *record timestamp*, so that copying
+    /// old data loses its protection within minutes. Any first number is accepted.
     Anything,
-    /// An entry that only a transaction marker made (last sequence -1): it wants 0 and tells nothing of our records.
+    /// An entry that only a transaction marker made (last sequence -1): it wants 0 and tells
+    /// nothing of our records.
     Restart,
     /// An entry with records of ours: this number and no other.
     Exactly(Sequence),
 }
 
-/// What the log says about the batches in doubt. `foreign` counts records of others that came in between: they
-/// shift our downstream offsets, nothing is lost by them.
+/// What the log says about the batches in doubt. `foreign` counts records of others that came in
+/// between: they shift our downstream offsets, nothing is lost by them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
     /// The first `batches` are there, whole; the others are not.
@@ -35,24 +38,28 @@ pub enum Settled {
         /// Records of others since the mark.
         foreign: i64,
     },
-    /// `records` of ours are there, but they end inside one of the batches or beyond them: another process of
-    /// ours, or one before a crash, has gone on from the mark with batches cut differently.
+    /// `records` of ours are there, but they end inside one of the batches or beyond them: another
+    /// process of ours, or one before a crash, has gone on from the mark with batches cut
+    /// differently.
     Beyond {
         /// Records under our id since the mark.
         records: i64,
         /// Records of others since the mark.
         foreign: i64,
     },
-    /// Log end and sequence numbers do not tell: the headers of the batches since the mark must be looked at.
+    /// Log end and sequence numbers do not tell: the headers of the batches since the mark must be
+    /// looked at.
     LookCloser,
-    /// The log ends before the mark: what was acknowledged has vanished, as after an unclean leader election.
+    /// The log ends before the mark: what was acknowledged has vanished, as after an unclean leader
+    /// election.
     Truncated {
         /// Acknowledged records that are gone.
         records: i64,
     },
 }
 
-/// Compares the log with `mark`, where the first batch in doubt was to go, and with the record counts of those batches.
+/// Compares the log with `mark`, where the first batch in doubt was to go, and with the record
+/// counts of those batches.
 pub fn settle(mark: TargetMark, in_doubt: &[i64], tail: TargetTail) -> Settled {
     let grown = tail.log_end.0 - mark.downstream.0;
     if grown < 0 {
@@ -71,8 +78,8 @@ pub fn settle(mark: TargetMark, in_doubt: &[i64], tail: TargetTail) -> Settled {
     }
 }
 
-/// As [`settle`], where the records since the mark have been counted by the headers of their batches: ours, which have our
-/// producer id, and those of others.
+/// As [`settle`], where the records since the mark have been counted by the headers of their
+/// batches: ours, which have our producer id, and those of others.
 pub fn settle_counted(in_doubt: &[i64], records: i64, foreign: i64) -> Settled {
     match batches_ending_at(in_doubt, records) {
         Some(batches) => Settled::Appended { batches, foreign },

@@ -1,8 +1,8 @@
 //! Reads `java.util.regex` and writes `fancy-regex`.
 //!
 //! Flags are resolved while reading: the result holds no flags, every class is spelled out, every
-//! letter that may differ in case is a class of two. So the engine's own flags and shorthands, which
-//! go by Unicode, never come into play.
+//! letter that may differ in case is a class of two. So the engine's own flags and shorthands,
+//! which go by Unicode, never come into play.
 
 use super::PatternError;
 use super::class;

@@ -8,7 +8,8 @@ use crate::filter::{ConfigPropertyFilter, DefaultsFrom};
 use crate::ids::Topic;
 use crate::pattern::MatchError;
 
-/// The longest topic name that brokers accept (`org.apache.kafka.common.internals.Topic.MAX_NAME_LENGTH`).
+/// The longest topic name that brokers accept
+/// (`org.apache.kafka.common.internals.Topic.MAX_NAME_LENGTH`).
 pub const NAME_LENGTH_MAX: usize = 249;
 
 /// A topic that is mirrored.
@@ -98,9 +99,9 @@ pub enum SettingOrigin {
     Other,
 }
 
-/// The settings a new copy is made with (`MirrorSourceConnector.createNewTopics`): what is set on the source, or
-/// everything where the user wants the source's defaults; nothing read-only, secret, excluded by the filter, or out of
-/// a broker's own file, which speaks of that cluster's machines.
+/// The settings a new copy is made with (`MirrorSourceConnector.createNewTopics`): what is set on
+/// the source, or everything where the user wants the source's defaults; nothing read-only, secret,
+/// excluded by the filter, or out of a broker's own file, which speaks of that cluster's machines.
 pub fn creation_settings(
     source: &[TopicSetting],
     filter: &ConfigPropertyFilter,

@@ -1,14 +1,16 @@
-//! Where a partition's mirroring stands, as stored in Connect's offsets topic (`mm2-offsets.<source>.internal`).
+//! Where a partition's mirroring stands, as stored in Connect's offsets topic
+//! (`mm2-offsets.<source>.internal`).
 //!
 //! ```text
 //! key    ["MirrorSourceConnector",{"cluster":"us","partition":3,"topic":"orders"}]
 //! value  {"offset":41,"downstream":42,"sequence":42}
 //! ```
 //!
-//! Key and the value's first member are Java's (`JsonConverter` without schemas, `MirrorUtils.wrapPartition`), byte for
-//! byte: Java looks a key up by its bytes. The members after `offset` are ours. Java reads the one it knows and
-//! drops the others when it writes next, so that they are there exactly when they belong to the offset beside them.
-//! They must stay numbers or strings: Connect refuses offsets with nested values (`OffsetUtils.validateFormat`).
+//! Key and the value's first member are Java's (`JsonConverter` without schemas,
+//! `MirrorUtils.wrapPartition`), byte for byte: Java looks a key up by its bytes. The members after
+//! `offset` are ours. Java reads the one it knows and drops the others when it writes next, so that
+//! they are there exactly when they belong to the offset beside them. They must stay numbers or
+//! strings: Connect refuses offsets with nested values (`OffsetUtils.validateFormat`).
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -20,7 +22,8 @@ use crate::offsets::{Sequence, TargetMark};
 /// Whose position a record holds: one partition of the source, as one connector sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// The connector's name: `MirrorSourceConnector` in dedicated mode, anything on a Connect cluster.
+    /// The connector's name: `MirrorSourceConnector` in dedicated mode, anything on a Connect
+    /// cluster.
     pub connector: String,
     /// The source cluster's alias.
     pub cluster: String,
@@ -29,7 +32,8 @@ pub struct Key {
 }
 
 impl Key {
-    /// The record's key. The members stand in the order of Java's `HashMap`, which for these three names is fixed.
+    /// The record's key. The members stand in the order of Java's `HashMap`, which for these three
+    /// names is fixed.
     pub fn encode(&self) -> Bytes {
         let mut text = String::with_capacity(96);
         text.push('[');
@@ -44,7 +48,8 @@ impl Key {
         text.into()
     }
 
-    /// Reads a key; `None` if it is not a source connector's, as heartbeats and checkpoints share the topic.
+    /// Reads a key; `None` if it is not a source connector's, as heartbeats and checkpoints share
+    /// the topic.
     pub fn decode(key: &[u8]) -> Option<Key> {
         let value: Value = serde_json::from_slice(key).ok()?;
         let [connector, partition] = value.as_array()?.as_slice() else {
@@ -65,9 +70,11 @@ impl Key {
 /// How far a partition has been mirrored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// The first upstream offset that is not done yet. Stored as Java does, as the last one that is: one less.
+    /// The first upstream offset that is not done yet. Stored as Java does, as the last one that
+    /// is: one less.
     pub upstream: UpstreamOffset,
-    /// Where the target's log ended then: everything before `upstream` lies before it. Java writes none.
+    /// Where the target's log ended then: everything before `upstream` lies before it. Java writes
+    /// none.
     pub target: Option<TargetMark>,
     /// The source topic's id then, to notice that the topic was made anew.
     pub topic_id: Option<TopicId>,
@@ -91,7 +98,8 @@ impl Position {
         text.into()
     }
 
-    /// Reads a value; `None` if it holds no offset. Members of ours that make no sense count as absent.
+    /// Reads a value; `None` if it holds no offset. Members of ours that make no sense count as
+    /// absent.
     pub fn decode(value: &[u8]) -> Option<Position> {
         let value: Value = serde_json::from_slice(value).ok()?;
         let number = |name: &str| value.get(name)?.as_i64();
@@ -112,7 +120,8 @@ impl Position {
         })
     }
 
-    /// Whether Java would start from it. It takes a negative offset for none and goes by `auto.offset.reset`.
+    /// Whether Java would start from it. It takes a negative offset for none and goes by
+    /// `auto.offset.reset`.
     pub fn is_set(&self) -> bool {
         self.upstream.0 > 0 || self.target.is_some()
     }

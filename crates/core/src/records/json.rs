@@ -1,9 +1,11 @@
-//! JSON text exactly as Jackson's `UTF8JsonGenerator` writes it, which is what Java's workers compare keys by.
+//! JSON text exactly as Jackson's `UTF8JsonGenerator` writes it, which is what Java's workers
+//! compare keys by.
 
 use std::fmt::Write as _;
 
-/// Appends `text` as a JSON string: control characters as Jackson's short escapes or upper-case `\u00XX`, characters
-/// outside the basic plane as a pair of `\uXXXX` surrogates, everything else as it is (`/` and DEL included).
+/// Appends `text` as a JSON string: control characters as Jackson's short escapes or upper-case
+/// `\u00XX`, characters outside the basic plane as a pair of `\uXXXX` surrogates, everything else
+/// as it is (`/` and DEL included).
 pub(super) fn push_string(out: &mut String, text: &str) {
     out.push('"');
     for character in text.chars() {

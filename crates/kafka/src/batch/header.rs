@@ -28,7 +28,8 @@ pub(super) const LENGTH_LEAST: i32 = (HEADER_LEN - LENGTH_END) as i32;
 /// A batch's header, checked: counts are not negative, no offset overflows, the codec is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchHeader {
-    /// The offset that deltas are relative to; the first record may lie behind it after compaction.
+    /// The offset that deltas are relative to; the first record may lie behind it after
+    /// compaction.
     pub base_offset: i64,
     /// The bytes after the length field.
     pub batch_length: i32,

@@ -114,7 +114,8 @@ impl Call {
         }
     }
 
-    /// The staged error if it is meant for all of the request, for APIs that have one code at the top.
+    /// The staged error if it is meant for all of the request, for APIs that have one code at the
+    /// top.
     pub fn whole<T>(&self, work: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
         match &self.injected {
             Injected::Nothing => work(),

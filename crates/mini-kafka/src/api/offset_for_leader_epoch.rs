@@ -1,4 +1,5 @@
-//! OffsetForLeaderEpoch: where an epoch ended, by which clients find out that a log was truncated (KIP-320).
+//! OffsetForLeaderEpoch: where an epoch ended, by which clients find out that a log was truncated
+//! (KIP-320).
 
 use kafka_protocol::messages::offset_for_leader_epoch_response::{
     EpochEndOffset, OffsetForLeaderTopicResult,

@@ -87,7 +87,8 @@ fn init(call: &Call, request: &InitProducerIdRequest) -> Result<(i64, i16), Refu
     if !(1..=TRANSACTION_TIMEOUT_MS_MAX).contains(&request.transaction_timeout_ms) {
         return Err(InvalidTransactionTimeout.into());
     }
-    // A producer that names its id and epoch only wants the next epoch, and only if it is not fenced (KIP-360).
+    // A producer that names its id and epoch only wants the next epoch, and only if it is not
+    // fenced (KIP-360).
     if call.version >= 3
         && request.producer_id.0 >= 0
         && let Some(known) = state.transactions.get(id)

@@ -1,5 +1,5 @@
-//! Compaction on demand (`LogCleaner`, `MemoryRecords.filterTo`): thinned batches keep base offset and
-//! `lastOffsetDelta`, so that offsets get holes and counts no longer fit.
+//! Compaction on demand (`LogCleaner`, `MemoryRecords.filterTo`): thinned batches keep base offset
+//! and `lastOffsetDelta`, so that offsets get holes and counts no longer fit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,11 @@ pub struct Compaction {
     /// Only offsets below this are cleaned, as the active segment never is; nothing means all
     /// offsets below the last stable one.
     pub below: Option<i64>,
-    /// Stamp batches that hold tombstones with this delete horizon (wall clock, ms), as brokers from
-    /// 3.1 on do (KIP-534): attribute bit 6, and the base timestamp becomes the horizon.
+    /// Stamp batches that hold tombstones with this delete horizon (wall clock, ms), as brokers
+    /// from 3.1 on do (KIP-534): attribute bit 6, and the base timestamp becomes the horizon.
     pub delete_horizon_ms: Option<i64>,
-    /// Drop tombstones and transaction markers too, as the cleaner does after `delete.retention.ms`.
+    /// Drop tombstones and transaction markers too, as the cleaner does after
+    /// `delete.retention.ms`.
     pub drop_tombstones: bool,
 }
 

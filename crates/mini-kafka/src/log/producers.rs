@@ -93,7 +93,8 @@ impl Producers {
             .map(|batch| batch.base_offset)
     }
 
-    /// Whether the batch may be appended: epoch not older, sequence the next one, transaction state fitting.
+    /// Whether the batch may be appended: epoch not older, sequence the next one, transaction state
+    /// fitting.
     pub fn check(&self, header: &Header) -> Result<(), Refusal> {
         let Some(entry) = self.entries.get(&header.producer_id) else {
             return Ok(()); // An unknown producer may begin at any sequence.
@@ -186,7 +187,8 @@ impl Producers {
         self.aborted.iter().filter(touches).copied().collect()
     }
 
-    /// Forgets producers whose last *record* is older than `age_ms` and that have no open transaction.
+    /// Forgets producers whose last *record* is older than `age_ms` and that have no open
+    /// transaction.
     pub fn expire(&mut self, now: i64, age_ms: i64) {
         self.entries.retain(|_, entry| {
             entry.open_since.is_some() || now.saturating_sub(entry.last_timestamp) < age_ms

@@ -1,5 +1,5 @@
-//! Records inside a batch, read as slices of the decompressed body and never re-encoded: what is kept of a batch
-//! keeps its bytes.
+//! Records inside a batch, read as slices of the decompressed body and never re-encoded: what is
+//! kept of a batch keeps its bytes.
 
 use bytes::BufMut;
 

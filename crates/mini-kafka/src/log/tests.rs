@@ -28,8 +28,8 @@ fn header(count: i32) -> Header {
     }
 }
 
-/// Records with the given keys, one millisecond apart; a value of `x` bytes, or a tombstone for keys
-/// in capitals.
+/// Records with the given keys, one millisecond apart; a value of `x` bytes, or a tombstone for
+/// keys in capitals.
 fn batch(keys: &[&str], change: impl FnOnce(&mut Header)) -> Batch {
     let mut header = header(keys.len() as i32);
     change(&mut header);

@@ -1,4 +1,5 @@
-//! What a broker accepts on Produce (`LogValidator`, `UnifiedLog.append`, `ProduceRequest`), in its order.
+//! What a broker accepts on Produce (`LogValidator`, `UnifiedLog.append`, `ProduceRequest`), in its
+//! order.
 
 use bytes::Bytes;
 use kafka_protocol::ResponseError::{
@@ -35,8 +36,8 @@ pub(crate) struct Rules {
     pub codec: Option<u8>,
 }
 
-/// The one batch that `records` must hold, without the bytes of a cut one behind it, which are dropped. Shape and codec
-/// are checked; size, checksum and records not yet.
+/// The one batch that `records` must hold, without the bytes of a cut one behind it, which are
+/// dropped. Shape and codec are checked; size, checksum and records not yet.
 pub(crate) fn only_batch(records: Option<&Bytes>, version: i16) -> Result<Bytes, Refusal> {
     let records = records.ok_or_else(|| invalid("there are no records"))?;
     let size = next_batch(records)?.ok_or_else(|| invalid("there is no record batch"))?;
@@ -52,7 +53,8 @@ pub(crate) fn only_batch(records: Option<&Bytes>, version: i16) -> Result<Bytes,
     Ok(records.slice(..size))
 }
 
-/// The size of the batch at the start of `bytes`, if all of it is there (`ByteBufferLogInputStream`).
+/// The size of the batch at the start of `bytes`, if all of it is there
+/// (`ByteBufferLogInputStream`).
 fn next_batch(bytes: &[u8]) -> Result<Option<usize>, Refusal> {
     let Some(length) = bytes
         .get(LENGTH_END - 4..LENGTH_END)
@@ -204,7 +206,8 @@ fn check_records(header: &Header, body: &[u8], rules: &Rules, now: i64) -> Resul
             });
         }
     }
-    // The broker rebuilds such a batch and trips over its own count, but looks only inside compressed ones.
+    // The broker rebuilds such a batch and trips over its own count, but looks only inside
+    // compressed ones.
     let target_codec = rules.codec.unwrap_or(header.codec());
     if !in_order && (header.codec() != 0 || target_codec != 0) {
         return Err(ResponseError::UnknownServerError.into());

@@ -1,5 +1,5 @@
-//! One partition's way from the source to the target: what was fetched is planned, rebuilt where it must be, and handed
-//! to the writer, in order. It does no I/O.
+//! One partition's way from the source to the target: what was fetched is planned, rebuilt where it
+//! must be, and handed to the writer, in order. It does no I/O.
 //!
 //! ```text
 //! fetch ── planner ──> planned ──┬─ forward ──────────┬──> writer ──> target
@@ -123,7 +123,8 @@ impl Lane {
         None
     }
 
-    /// Takes the result of an [`Order`]. One that was given before everything was forgotten is dropped.
+    /// Takes the result of an [`Order`]. One that was given before everything was forgotten is
+    /// dropped.
     pub fn on_rebuilt(&mut self, round: u64, rebuilt: Rebuilt) {
         if round != self.round {
             return;

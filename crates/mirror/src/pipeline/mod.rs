@@ -1,7 +1,8 @@
 //! From fetched bytes to acknowledged records, shared by everything that copies partitions.
 //!
-//! The decisions are pure and in files of their own: [`planner`] says what to write, [`rebuild`] makes batches out of those
-//! that can't be forwarded, [`writer`] says what may be sent and what became of it; [`lane`] joins them for one partition.
+//! The decisions are pure and in files of their own: [`planner`] says what to write, [`rebuild`]
+//! makes batches out of those that can't be forwarded, [`writer`] says what may be sent and what
+//! became of it; [`lane`] joins them for one partition.
 
 pub mod lane;
 #[cfg(test)]

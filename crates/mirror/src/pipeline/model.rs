@@ -1,6 +1,6 @@
-//! Lanes against a model of a target partition that loses, delays and repeats requests, forgets producers, takes records
-//! of others, and is written to by several processes that crash. Whatever happens, the log holds each record once and in
-//! order.
+//! Lanes against a model of a target partition that loses, delays and repeats requests, forgets
+//! producers, takes records of others, and is written to by several processes that crash. Whatever
+//! happens, the log holds each record once and in order.
 
 use std::collections::VecDeque;
 
@@ -198,7 +198,8 @@ impl World {
                 *process = Process::start(self.stored);
             }
             26 => self.broker.log.push(None),
-            // Entries expire minutes after what was on its way has arrived or is gone, and protect nobody from others.
+            // Entries expire minutes after what was on its way has arrived or is gone, and protect
+            // nobody from others.
             _ => {
                 if self.late.is_empty() && self.processes.iter().all(|p| p.wire.is_empty()) {
                     self.broker.last_sequence = None;

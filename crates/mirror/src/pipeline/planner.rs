@@ -5,9 +5,10 @@
 //! items        │ data │ fill            │ fill    │ data, rebuild   │ fill │ data    │
 //! ```
 //!
-//! The planner looks at headers only and decompresses nothing. A *fill* stands for offsets that hold nothing to write;
-//! today they are passed over, with identical offsets they are filled. A: items are in order, B: each begins where the one
-//! before ended, the first at the position asked for, C: the last ends at [`Plan::next`].
+//! The planner looks at headers only and decompresses nothing. A *fill* stands for offsets that
+//! hold nothing to write; today they are passed over, with identical offsets they are filled. A:
+//! items are in order, B: each begins where the one before ended, the first at the position asked
+//! for, C: the last ends at [`Plan::next`].
 
 use std::collections::HashSet;
 
@@ -45,7 +46,8 @@ pub enum Trouble {
     /// Bytes that are no batch.
     #[error("the source's answer is damaged")]
     Damaged(#[from] BatchError),
-    /// The fetch held nothing but the beginning of a batch. Brokers send a first batch whole however large it is (KIP-74).
+    /// The fetch held nothing but the beginning of a batch. Brokers send a first batch whole
+    /// however large it is (KIP-74).
     #[error("the source cut the first batch of its answer after {} bytes", .0.present)]
     OnlyCut(Cut),
 }
@@ -95,7 +97,8 @@ pub enum RebuildReason {
     CutAtPosition,
     /// Compaction left fewer records than offsets, which brokers refuse from producers.
     CompactionGaps,
-    /// Its records carry the time of their append, which is in the header and would be lost with it.
+    /// Its records carry the time of their append, which is in the header and would be lost with
+    /// it.
     AppendTime,
     /// The user wants another codec.
     Codec,
@@ -162,9 +165,10 @@ pub struct Aborted {
 
 /// Plans the records of one fetch from `position` on.
 ///
-/// `aborted` is the list of this very fetch: the broker names every aborted transaction that reaches into the answer,
-/// also one that began long before, so that nothing has to be remembered from fetch to fetch
-/// (`AbortedTxn`, `ConsumerRecords`). It is empty for a reader of uncommitted records.
+/// `aborted` is the list of this very fetch: the broker names every aborted transaction that
+/// reaches into the answer, also one that began long before, so that nothing has to be remembered
+/// from fetch to fetch (`AbortedTxn`, `ConsumerRecords`). It is empty for a reader of uncommitted
+/// records.
 pub fn plan(position: UpstreamOffset, records: Bytes, aborted: &[Aborted], rules: &Rules) -> Plan {
     let mut planner = Planner {
         items: Vec::new(),
@@ -252,8 +256,9 @@ impl Planner<'_> {
         }
     }
 
-    /// Joins neighbouring messages: one record a batch would cost the target dearly. The offset of a compressed one is
-    /// its last, so that holes before it are not seen here; they belong to the item.
+    /// Joins neighbouring messages: one record a batch would cost the target dearly. The offset of
+    /// a compressed one is its last, so that holes before it are not seen here; they belong to
+    /// the item.
     fn add_legacy(&mut self, message: LegacyMessage) {
         let end = UpstreamOffset(message.next_offset());
         if end <= self.next {
@@ -293,7 +298,8 @@ impl Planner<'_> {
     }
 }
 
-/// Which producers' batches are to be dropped at the place the walk has reached (`CompletedFetch` in Java's consumer).
+/// Which producers' batches are to be dropped at the place the walk has reached (`CompletedFetch`
+/// in Java's consumer).
 struct AbortedSet {
     /// Transactions that begin further on, the nearest last.
     ahead: Vec<Aborted>,

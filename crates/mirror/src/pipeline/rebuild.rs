@@ -34,7 +34,8 @@ impl Job {
 /// What came of a [`Job`].
 #[derive(Debug, Default)]
 pub struct Rebuilt {
-    /// How many records were left out because the target's log holds them, and the source offset behind them.
+    /// How many records were left out because the target's log holds them, and the source offset
+    /// behind them.
     pub already_there: Option<(i64, UpstreamOffset)>,
     /// The new batches, in order. Each ends behind its last record.
     pub pieces: Vec<Piece>,
@@ -128,7 +129,8 @@ impl Original {
     fn compression(&self) -> Compression {
         match self {
             Original::Batch(batch) => batch.compression(),
-            // Their logs are old and large; what they were compressed with is not worth finding out.
+            // Their logs are old and large; what they were compressed with is not worth finding
+            // out.
             Original::Legacy(_) => Compression::None,
         }
     }

@@ -1,5 +1,5 @@
-//! What is written to one target partition, and what became of it: the state machine behind the promise that nothing is
-//! lost and nothing doubled. It does no I/O and knows no clock.
+//! What is written to one target partition, and what became of it: the state machine behind the
+//! promise that nothing is lost and nothing doubled. It does no I/O and knows no clock.
 //!
 //! ```text
 //!          push ─> queue ─> send ─> window (at most 5) ─> ack ─> frontier
@@ -7,13 +7,15 @@
 //!                    └── settle <── doubt┘
 //! ```
 //!
-//! Everything goes out under one fixed producer id and an epoch that is never bumped, so that the broker's sequence check
-//! is a compare-and-swap on the log: a batch is appended at its place or not at all, whoever sends it and however often.
-//! After any doubt - an unexpected answer, a lost connection - nothing more is sent until all that is on its way is
-//! answered or lost. Then the log is asked what it holds, [`settle`] compares, and the rest is sent again.
+//! Everything goes out under one fixed producer id and an epoch that is never bumped, so that the
+//! broker's sequence check is a compare-and-swap on the log: a batch is appended at its place or
+//! not at all, whoever sends it and however often. After any doubt - an unexpected answer, a lost
+//! connection - nothing more is sent until all that is on its way is answered or lost. Then the log
+//! is asked what it holds, [`settle`] compares, and the rest is sent again.
 //!
-//! Invariants: A: the window is contiguous in sequence and begins at the frontier's mark; B: queue and window hold, in
-//! order, everything pushed and not yet acknowledged; C: the frontier never passes a record that is not in the log.
+//! Invariants: A: the window is contiguous in sequence and begins at the frontier's mark; B: queue
+//! and window hold, in order, everything pushed and not yet acknowledged; C: the frontier never
+//! passes a record that is not in the log.
 
 use std::collections::VecDeque;
 
@@ -23,10 +25,12 @@ use twinlog_core::offsets::{
 };
 use twinlog_kafka::batch::{ProducerStamp, RawBatch};
 
-/// More than this a broker does not remember, and would not recognise as a duplicate (`ProducerStateEntry`).
+/// More than this a broker does not remember, and would not recognise as a duplicate
+/// (`ProducerStateEntry`).
 pub const IN_FLIGHT_MAX: usize = 5;
 
-/// How far a partition is mirrored: everything before `upstream` is in the target's log before `mark`.
+/// How far a partition is mirrored: everything before `upstream` is in the target's log before
+/// `mark`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frontier {
     /// The first source offset that is not done.
@@ -89,15 +93,16 @@ pub enum Resumed {
         /// Records of others that came in.
         foreign: i64,
     },
-    /// The log holds records of ours that end elsewhere than our batches do. Everything pushed is forgotten; push from
-    /// [`Writer::frontier`] on again, and what is there is passed over.
+    /// The log holds records of ours that end elsewhere than our batches do. Everything pushed is
+    /// forgotten; push from [`Writer::frontier`] on again, and what is there is passed over.
     Replays {
         /// Records of ours in the log beyond the frontier.
         records: i64,
         /// Records of others beyond it.
         foreign: i64,
     },
-    /// Nothing changed: count our records in the log beyond the mark, then call [`Writer::on_counted`].
+    /// Nothing changed: count our records in the log beyond the mark, then call
+    /// [`Writer::on_counted`].
     LookCloser,
     /// Nothing changed: acknowledged records are gone from the log.
     Truncated {
@@ -122,8 +127,8 @@ pub struct Writer {
     in_doubt: bool,
 }
 
-/// Records beyond the frontier that the log holds already. The frontier stays until all of them are passed over: between
-/// them may lie records of others, so that no place in their midst is known.
+/// Records beyond the frontier that the log holds already. The frontier stays until all of them are
+/// passed over: between them may lie records of others, so that no place in their midst is known.
 #[derive(Debug, Default)]
 struct There {
     total: i64,
@@ -207,7 +212,8 @@ impl Writer {
         self.queue.push_back(piece);
     }
 
-    /// Passes over source offsets up to `end`, which hold nothing to write, after everything pushed so far.
+    /// Passes over source offsets up to `end`, which hold nothing to write, after everything pushed
+    /// so far.
     pub fn pass_over(&mut self, end: UpstreamOffset) {
         let last = self
             .queue
@@ -264,8 +270,9 @@ impl Writer {
             return Acked::Stale;
         };
         let expected = self.window[at].base.downstream.0;
-        // Answers come in the order of sending. One that overtakes another stands behind a failure, and a batch that lies
-        // before its place is not where it belongs: either way the log must be asked.
+        // Answers come in the order of sending. One that overtakes another stands behind a failure,
+        // and a batch that lies before its place is not where it belongs: either way the
+        // log must be asked.
         if at != 0 || base < expected {
             self.on_doubt(ticket);
             return Acked::Doubt;
@@ -291,7 +298,8 @@ impl Writer {
         }
     }
 
-    /// Nobody knows, or the broker denies, that the batch was appended. Nothing is sent until that is settled.
+    /// Nobody knows, or the broker denies, that the batch was appended. Nothing is sent until that
+    /// is settled.
     pub fn on_doubt(&mut self, ticket: u64) {
         if let Some(sent) = self.window.iter_mut().find(|sent| sent.ticket == ticket) {
             sent.waiting = false;
@@ -367,7 +375,8 @@ impl Writer {
             .map_or(self.frontier.upstream, |sent| sent.piece.end)
     }
 
-    /// Starts over from `frontier`, in doubt: for a log that lost what was acknowledged, or was made anew.
+    /// Starts over from `frontier`, in doubt: for a log that lost what was acknowledged, or was
+    /// made anew.
     pub fn restart(&mut self, frontier: Frontier) {
         *self = Writer {
             next_ticket: self.next_ticket,
@@ -399,8 +408,8 @@ impl Writer {
             self.frontier.mark.sequence = sequence.plus(-self.there.total);
         }
         self.next = self.frontier.mark;
-        // Without an entry any first sequence passes: were the first of several batches refused, the second would be
-        // taken in its place. So one goes ahead alone.
+        // Without an entry any first sequence passes: were the first of several batches refused,
+        // the second would be taken in its place. So one goes ahead alone.
         self.in_flight_max = match expects {
             Expects::Exactly(_) => IN_FLIGHT_MAX,
             Expects::Anything | Expects::Restart => 1,

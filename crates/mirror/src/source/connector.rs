@@ -1,6 +1,8 @@
-//! The source connector: keeps the target's topics in step with the source's and spreads partitions over tasks.
+//! The source connector: keeps the target's topics in step with the source's and spreads partitions
+//! over tasks.
 //!
-//! It owns its tasks. A change of the partition set reaches those it concerns as a message; nothing is restarted for it.
+//! It owns its tasks. A change of the partition set reaches those it concerns as a message; nothing
+//! is restarted for it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -85,7 +87,8 @@ struct RunningTask {
 }
 
 impl SourceConnector {
-    /// The connector of a flow, and its status. Nothing is contacted before [`SourceConnector::run`].
+    /// The connector of a flow, and its status. Nothing is contacted before
+    /// [`SourceConnector::run`].
     pub fn new(
         config: FlowConfig,
         clients: Clients,
@@ -171,7 +174,8 @@ impl SourceConnector {
         }
     }
 
-    /// Waits until both clusters answer and the offsets topic is there. A flow that must not run waits for its end here.
+    /// Waits until both clusters answer and the offsets topic is there. A flow that must not run
+    /// waits for its end here.
     async fn connect(&mut self) {
         let backoff = backoff(self.config.worker.client.retry_backoff);
         let mut random = fastrand::Rng::with_seed(producer_id(&self.config.flow).unsigned_abs());

@@ -38,8 +38,8 @@ pub struct Discovery {
     pub troubles: Vec<TopicTrouble>,
 }
 
-/// Looks at both clusters, makes on the target what is missing, and says what can be mirrored. A topic that fails does not
-/// keep others from going on.
+/// Looks at both clusters, makes on the target what is missing, and says what can be mirrored. A
+/// topic that fails does not keep others from going on.
 ///
 /// # Errors
 /// Those of reaching either cluster.
@@ -59,8 +59,9 @@ pub async fn discover(config: &FlowConfig, clients: &Clients) -> Result<Discover
     Ok(Discovery { topics, troubles })
 }
 
-/// The partition counts of the target once `changed` topics are seen in it. Brokers learn of a change some milliseconds
-/// after the controller has made it; without waiting for that it would be a whole round.
+/// The partition counts of the target once `changed` topics are seen in it. Brokers learn of a
+/// change some milliseconds after the controller has made it; without waiting for that it would be
+/// a whole round.
 async fn counts_with(target: &Client, changed: &[SourceTopic]) -> Result<HashMap<Topic, i32>> {
     let mut pause = VISIBLE_PAUSE_FIRST;
     loop {
@@ -199,7 +200,8 @@ async fn new_topics(
         let settings = described.remove(&ConfigResource::Topic(topic.name.clone()));
         let settings = match settings {
             Some(Ok(settings)) => settings,
-            // Records can be read without the permission for settings: the copy gets the target's defaults.
+            // Records can be read without the permission for settings: the copy gets the target's
+            // defaults.
             Some(Err(error)) if error.class() == Class::Authorization => {
                 tracing::warn!(topic = %topic.name, "its settings may not be read: the copy gets the target's defaults; grant DescribeConfigs");
                 Vec::new()

@@ -23,8 +23,8 @@ pub struct LogEnds {
     pub end: UpstreamOffset,
 }
 
-/// Asks the source where logs begin and end. The end is the high watermark also for readers of committed records: a
-/// position between an open transaction and it is in the log.
+/// Asks the source where logs begin and end. The end is the high watermark also for readers of
+/// committed records: a position between an open transaction and it is in the log.
 pub async fn ends(
     client: &Client,
     partitions: Vec<TopicPartition>,
@@ -51,8 +51,8 @@ pub async fn ends(
     both.collect()
 }
 
-/// Asks the target how logs end and what they expect of `producer_id`. The end is read twice around the question for the
-/// sequence: an answer is only given when nothing was appended in between.
+/// Asks the target how logs end and what they expect of `producer_id`. The end is read twice around
+/// the question for the sequence: an answer is only given when nothing was appended in between.
 pub async fn tails(
     client: &Client,
     partitions: Vec<TopicPartition>,
@@ -156,15 +156,16 @@ pub async fn count(
             at = next;
         }
         if at == before {
-            // What lies above the high watermark is not to be had yet; it will be, or it will vanish.
+            // What lies above the high watermark is not to be had yet; it will be, or it will
+            // vanish.
             return Err(still_moving(partition));
         }
     }
     Ok(count)
 }
 
-/// What a log expects of `producer_id` judged by its last batch, for brokers that cannot be asked (before 2.8). If that
-/// is somebody else's batch nothing is known.
+/// What a log expects of `producer_id` judged by its last batch, for brokers that cannot be asked
+/// (before 2.8). If that is somebody else's batch nothing is known.
 async fn expects_by_last_batch(
     client: &Client,
     partition: &TopicPartition,
@@ -216,7 +217,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The batches from the one that holds `offset` on, as many as come at once; none above the high watermark.
+    /// The batches from the one that holds `offset` on, as many as come at once; none above the
+    /// high watermark.
     async fn read(&mut self, offset: i64) -> Result<Vec<Entry>> {
         let position = FetchPosition {
             topic_id: self.leader.topic_id,

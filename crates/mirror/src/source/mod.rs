@@ -1,4 +1,5 @@
-//! The mirror of records: a connector that keeps the topics of the target in step, and tasks that copy.
+//! The mirror of records: a connector that keeps the topics of the target in step, and tasks that
+//! copy.
 
 pub mod clients;
 pub mod connector;

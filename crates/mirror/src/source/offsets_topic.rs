@@ -8,8 +8,9 @@ use twinlog_kafka::client::Client;
 use twinlog_kafka::error::{Class, Error, ErrorCode, Result};
 use twinlog_kafka::metadata::Topics;
 
-/// Makes sure that the topic is there. The reason if it must not be used: without compaction its records, positions
-/// among them, are deleted by age (`KafkaTopicBasedBackingStore.verifyTopicCleanupPolicyOnlyCompact`).
+/// Makes sure that the topic is there. The reason if it must not be used: without compaction its
+/// records, positions among them, are deleted by age
+/// (`KafkaTopicBasedBackingStore.verifyTopicCleanupPolicyOnlyCompact`).
 ///
 /// # Errors
 /// Those of reaching the cluster, and of making the topic.

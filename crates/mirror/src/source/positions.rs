@@ -76,7 +76,8 @@ impl PositionStore {
         .await
     }
 
-    /// Reads all positions there are; those of other connectors and clusters in the same topic are left out.
+    /// Reads all positions there are; those of other connectors and clusters in the same topic are
+    /// left out.
     ///
     /// # Errors
     /// Those of reading the topic, once.
@@ -119,7 +120,8 @@ mod tests {
 
     #[test]
     fn positions_lie_in_the_partition_where_java_puts_them() {
-        // Placed by Utils.murmur2 (kafka-clients 4.3.1) over 25 partitions. Elsewhere, a stale value would survive.
+        // Placed by Utils.murmur2 (kafka-clients 4.3.1) over 25 partitions. Elsewhere, a stale
+        // value would survive.
         for (connector, cluster, topic, partition, place) in [
             ("MirrorSourceConnector", "A", "t", 0, 7),
             ("MirrorSourceConnector", "A", "t", 1, 1),

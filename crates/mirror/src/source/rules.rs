@@ -39,8 +39,8 @@ impl RulesConfig {
     /// Asks the target for the settings of a topic; `None` if there is no such topic.
     ///
     /// # Errors
-    /// Those of reaching the cluster. A missing permission is none: Kafka's defaults are taken then, and what the topic
-    /// does not take is refused later.
+    /// Those of reaching the cluster. A missing permission is none: Kafka's defaults are taken
+    /// then, and what the topic does not take is refused later.
     pub async fn of_topic(&self, target: &Client, topic: &Topic) -> Result<Option<Rules>> {
         let resource = ConfigResource::Topic(topic.clone());
         let mut described = describe_configs(target, std::slice::from_ref(&resource)).await?;

@@ -7,12 +7,13 @@
 //!       └──────────── inbox (reconfigure, stop) ── timers ─────────────────┘
 //! ```
 //!
-//! Everything that happens is an event to one loop: no locks, and no channels on the way of the records. What depends on
-//! a broker waits in that broker's queues, so that a round costs what there is to do, not how many partitions there are,
-//! and a broker that is away holds up its own partitions only.
+//! Everything that happens is an event to one loop: no locks, and no channels on the way of the
+//! records. What depends on a broker waits in that broker's queues, so that a round costs what
+//! there is to do, not how many partitions there are, and a broker that is away holds up its own
+//! partitions only.
 //!
-//! [`reading`] fetches, [`writing`] produces, [`settling`] looks at logs, [`storing`] keeps positions, [`leaders`] knows
-//! whom to ask; the rules are in [`crate::pipeline`].
+//! [`reading`] fetches, [`writing`] produces, [`settling`] looks at logs, [`storing`] keeps
+//! positions, [`leaders`] knows whom to ask; the rules are in [`crate::pipeline`].
 
 mod entry;
 mod leaders;
@@ -333,7 +334,8 @@ impl Task {
         }
     }
 
-    /// Does what follows from any change of a partition's state. The one place that decides what it does next.
+    /// Does what follows from any change of a partition's state. The one place that decides what it
+    /// does next.
     fn touch(&mut self, id: EntryId) {
         self.feed(id);
         self.schedule_asking(id);
@@ -490,8 +492,8 @@ impl Task {
     }
 }
 
-/// Logs a failure after `failures` others in a row, met by trying again: early ones are normal while a cluster changes
-/// its mind.
+/// Logs a failure after `failures` others in a row, met by trying again: early ones are normal
+/// while a cluster changes its mind.
 fn log_failure(action: &str, error: &Error, failures: u32) {
     let error = error as &dyn std::error::Error;
     if !is_told(failures.saturating_add(1)) {

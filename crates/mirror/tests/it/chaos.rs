@@ -1,5 +1,5 @@
-//! Everything at once, by a seed: faults on every request, moved leaders, crashed brokers, mirrors that die, doubled mirrors.
-//! Whatever happens, each record is in the copy once and in order.
+//! Everything at once, by a seed: faults on every request, moved leaders, crashed brokers, mirrors
+//! that die, doubled mirrors. Whatever happens, each record is in the copy once and in order.
 
 use std::time::Duration;
 
@@ -97,7 +97,8 @@ fn mirror(clusters: &Clusters) -> Result<FlowHandle> {
     clusters.mirror("eu.offset.flush.interval.ms = 700")
 }
 
-/// Writes once: what fails here was not appended, because faults spare what is produced to the source.
+/// Writes once: what fails here was not appended, because faults spare what is produced to the
+/// source.
 async fn write(clusters: &Clusters, partition: i32, values: &[String]) -> Result<()> {
     let values: Vec<&str> = values.iter().map(String::as_str).collect();
     eventually_async(WITHIN, async || {

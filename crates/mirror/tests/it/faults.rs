@@ -1,4 +1,5 @@
-//! What goes wrong on the way is put right: records arrive once and in order, and others are not held up.
+//! What goes wrong on the way is put right: records arrive once and in order, and others are not
+//! held up.
 
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use twinlog_mirror::status::PauseReason;
 
 use crate::support::{Clusters, expect_status, numbers, stop, texts};
 
-/// Writes in small batches while `disturb` is called between them, and expects every record once and in order.
+/// Writes in small batches while `disturb` is called between them, and expects every record once
+/// and in order.
 async fn copies_exactly(brokers: i32, disturb: impl Fn(&Clusters, usize)) -> Result<()> {
     copies_exactly_between(Clusters::start(brokers)?, brokers, disturb).await
 }

@@ -1,4 +1,5 @@
-//! What cases work with: a cluster by its addresses, topics of their own, and short ways to ask the usual things.
+//! What cases work with: a cluster by its addresses, topics of their own, and short ways to ask the
+//! usual things.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! What a Kafka cluster does, as cases that run against mini-kafka and against real Kafka: where the two disagree, real
-//! Kafka is right. Everything here speaks the wire protocol itself, so that no bug of the client under test can hide
-//! one of mini-kafka.
+//! What a Kafka cluster does, as cases that run against mini-kafka and against real Kafka: where
+//! the two disagree, real Kafka is right. Everything here speaks the wire protocol itself, so that
+//! no bug of the client under test can hide one of mini-kafka.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

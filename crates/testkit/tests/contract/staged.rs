@@ -1,4 +1,5 @@
-//! What only mini-kafka can do: faults and accidents that a test stages, in memory and with a paused clock.
+//! What only mini-kafka can do: faults and accidents that a test stages, in memory and with a
+//! paused clock.
 
 use std::time::Duration;
 

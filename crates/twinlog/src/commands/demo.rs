@@ -1,4 +1,5 @@
-//! `twinlog demo`: two clusters in this process and the mirror between them, to look at and to connect to.
+//! `twinlog demo`: two clusters in this process and the mirror between them, to look at and to
+//! connect to.
 
 use std::time::Duration;
 
@@ -72,7 +73,8 @@ async fn demo(options: &DemoOptions, output: &LogOutput) -> Result<(), Failure> 
     verdict(written, &comparison, ending)
 }
 
-/// Writes to the source for the time that was asked for, then waits until all of it is on the target.
+/// Writes to the source for the time that was asked for, then waits until all of it is on the
+/// target.
 async fn write_and_wait(
     options: &DemoOptions,
     clusters: &Clusters,

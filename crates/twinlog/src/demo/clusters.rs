@@ -28,7 +28,8 @@ struct Cluster {
 }
 
 impl Clusters {
-    /// Starts both, makes the source's topics, and writes an `mm2.properties` into a folder of its own.
+    /// Starts both, makes the source's topics, and writes an `mm2.properties` into a folder of its
+    /// own.
     ///
     /// # Errors
     /// When there is no free port or no room for a file.

@@ -1,4 +1,5 @@
-//! What the demo's topics are like: between them they have every codec, keys and none, headers, and tombstones.
+//! What the demo's topics are like: between them they have every codec, keys and none, headers, and
+//! tombstones.
 
 use bytes::Bytes;
 use serde_json::json;

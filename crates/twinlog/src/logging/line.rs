@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 use tracing::Level;
 
-/// Named values in the order in which they were set; a later value replaces an earlier one of its name.
+/// Named values in the order in which they were set; a later value replaces an earlier one of its
+/// name.
 #[derive(Debug, Default)]
 pub struct Fields(Vec<(&'static str, Value)>);
 

@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use super::line::Text;
 use crate::config_file::Style;
 
-/// How many lines a pane keeps. They are printed when it closes, so that nothing recent is lost with the screen.
+/// How many lines a pane keeps. They are printed when it closes, so that nothing recent is lost
+/// with the screen.
 const PANE_LINES_MAX: usize = 1_000;
 
 /// The one place log lines are written to; cloning it is a reference count.
@@ -43,7 +44,8 @@ impl LogOutput {
         }
     }
 
-    /// Holds lines back from now on, for somebody who shows them; a log that goes to a file goes on.
+    /// Holds lines back from now on, for somebody who shows them; a log that goes to a file goes
+    /// on.
     pub fn open_pane(&self) -> Pane {
         self.state.lock().pane = Some(Held::default());
         Pane(self.clone())

@@ -1,7 +1,8 @@
 //! The terminal while the live table has it: one thread that draws and listens to keys.
 //!
-//! A thread and not a task, because a terminal that does not take what is written (a stopped one, a slow link)
-//! must not hold up the mirror. The thread owns the screen; however it ends, the terminal is as before.
+//! A thread and not a task, because a terminal that does not take what is written (a stopped one, a
+//! slow link) must not hold up the mirror. The thread owns the screen; however it ends, the
+//! terminal is as before.
 
 use std::io::{self, IsTerminal, Write as _};
 use std::sync::Arc;
@@ -30,7 +31,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long the end of the process waits for a terminal that does not take what is written.
 const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 
-/// The screen with the live table on it; dropping it gives the terminal back and prints the log lines it held.
+/// The screen with the live table on it; dropping it gives the terminal back and prints the log
+/// lines it held.
 pub struct Screen {
     close: Arc<AtomicBool>,
     /// Nothing is ever sent; its other end goes away with the thread.
@@ -48,8 +50,8 @@ pub fn is_possible() -> bool {
 }
 
 impl Screen {
-    /// Takes the terminal, and shows `view` on it until the screen is dropped. `quit` is called for every press of
-    /// q or Ctrl-C.
+    /// Takes the terminal, and shows `view` on it until the screen is dropped. `quit` is called for
+    /// every press of q or Ctrl-C.
     ///
     /// # Errors
     /// When the terminal can't be taken or no thread started.
@@ -66,7 +68,8 @@ impl Screen {
         std::thread::Builder::new()
             .name("screen".to_owned())
             .spawn(move || {
-                // Dropped in the reverse order: the terminal is given back, then the held lines are printed.
+                // Dropped in the reverse order: the terminal is given back, then the held lines are
+                // printed.
                 let _alive = alive;
                 let pane = pane;
                 let _taken = taken;
@@ -81,7 +84,8 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         self.close.store(true, Ordering::Relaxed);
-        // Either way there is nothing left to do: the other end is gone, or the terminal does not answer.
+        // Either way there is nothing left to do: the other end is gone, or the terminal does not
+        // answer.
         self.closed.recv_timeout(CLOSE_WITHIN).ok();
     }
 }

@@ -208,7 +208,8 @@ fn urgency(level: Level) -> Style {
     }
 }
 
-/// Where to break `text` so that the first part has `room` characters at most: behind a blank, if there is one.
+/// Where to break `text` so that the first part has `room` characters at most: behind a blank, if
+/// there is one.
 fn break_at(text: &str, room: usize) -> usize {
     match text.char_indices().nth(room) {
         None => text.len(),
@@ -229,7 +230,8 @@ impl Row {
         self.0.iter().map(|(_, text)| length(text)).sum()
     }
 
-    /// The same in as many rows as it takes, all but the first indented; broken between words where there are any.
+    /// The same in as many rows as it takes, all but the first indented; broken between words where
+    /// there are any.
     fn wrapped(self, width: usize) -> Vec<Row> {
         let mut rows = vec![Row::default()];
         let mut room = width.max(1);
@@ -251,7 +253,8 @@ impl Row {
         rows
     }
 
-    /// Makes it safe for a terminal and shortens it to `width`, with a mark where something is missing.
+    /// Makes it safe for a terminal and shortens it to `width`, with a mark where something is
+    /// missing.
     fn fit(&mut self, width: usize) {
         for (_, text) in &mut self.0 {
             if text.contains(char::is_control) {

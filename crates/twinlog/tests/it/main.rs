@@ -1,4 +1,5 @@
-//! The binary as its users meet it: its words, its exit codes, and what it does between clusters in memory.
+//! The binary as its users meet it: its words, its exit codes, and what it does between clusters in
+//! memory.
 
 mod check;
 mod clusters;

@@ -1,4 +1,5 @@
-//! Every record arrives as it is: its bytes, headers, time, partition and place in the order; and so do settings.
+//! Every record arrives as it is: its bytes, headers, time, partition and place in the order; and
+//! so do settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;

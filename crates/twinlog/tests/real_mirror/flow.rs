@@ -150,7 +150,8 @@ impl Flow {
         self.target().end_offsets(&remote).unwrap_or_default()
     }
 
-    /// Waits until `mirror` has brought records to every partition of the copy that were not there when this began.
+    /// Waits until `mirror` has brought records to every partition of the copy that were not there
+    /// when this began.
     pub fn wait_for_more(&self, mirror: &mut ManagedProcess, topic: &str) -> Result<()> {
         let before = self.target_ends(topic);
         mirror.eventually(PATIENCE, || {
@@ -189,7 +190,8 @@ impl Flow {
     }
 }
 
-/// The offset of the last mirrored record by the bytes of the key, and in which partition the key is.
+/// The offset of the last mirrored record by the bytes of the key, and in which partition the key
+/// is.
 #[derive(Debug, Default)]
 pub struct StoredPositions {
     offsets: BTreeMap<String, i64>,

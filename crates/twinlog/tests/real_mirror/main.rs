@@ -1,6 +1,8 @@
-//! Records between real clusters, with Kafka's own client as the judge and Java MirrorMaker 2 beside us.
+//! Records between real clusters, with Kafka's own client as the judge and Java MirrorMaker 2
+//! beside us.
 //!
-//! All tests share two clusters. Each has a flow of its own between them, whose source alias tells its topics apart.
+//! All tests share two clusters. Each has a flow of its own between them, whose source alias tells
+//! its topics apart.
 
 mod fidelity;
 mod flow;

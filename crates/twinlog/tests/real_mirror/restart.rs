@@ -13,7 +13,8 @@ struct Loads<'a> {
 }
 
 impl<'a> Loads<'a> {
-    /// Plain batches and compressed ones to cut in two, and transactions, of which some are aborted.
+    /// Plain batches and compressed ones to cut in two, and transactions, of which some are
+    /// aborted.
     fn start(flow: &'a Flow) -> Result<Self> {
         let mut loads = Loads {
             flow,

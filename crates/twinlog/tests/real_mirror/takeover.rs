@@ -1,4 +1,5 @@
-//! twinlog goes on where Java MirrorMaker 2 stopped, with the same file, and Java where twinlog stopped.
+//! twinlog goes on where Java MirrorMaker 2 stopped, with the same file, and Java where twinlog
+//! stopped.
 
 use anyhow::{Result, ensure};
 use testkit::{Corpus, JavaMirrorMaker, Load, ManagedProcess, TwinlogProcess};
@@ -95,7 +96,8 @@ impl Relay {
         twinlog.kill()
     }
 
-    /// The position of each partition is that of its last record, or of what no reader sees behind it.
+    /// The position of each partition is that of its last record, or of what no reader sees behind
+    /// it.
     fn check_positions(&self, stored: &StoredPositions, topics: &[String]) -> Result<()> {
         for topic in topics {
             let has_markers = topic.contains("transactions") || topic.ends_with("marker-last");
@@ -137,7 +139,8 @@ fn twinlog_goes_on_where_java_stopped_and_java_where_twinlog_stopped() -> Result
     let by_twinlog = relay.turn(Who::Twinlog)?;
     relay.corpus.produce_more(SIZE)?;
 
-    // The keys are Java's, and where Java puts them: compaction keeps one position of each partition.
+    // The keys are Java's, and where Java puts them: compaction keeps one position of each
+    // partition.
     assert_eq!(by_twinlog.placement, by_java.placement);
     relay.finish(Who::Java)
 }

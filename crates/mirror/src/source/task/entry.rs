@@ -52,7 +52,8 @@ pub struct Entry {
     pub not_before: Option<Instant>,
     /// Failures since something last went well; they lengthen the waits.
     pub failures: u32,
-    /// Batches that were damaged or refused since one was last taken; too many pause the partition.
+    /// Batches that were damaged or refused since one was last taken; too many pause the
+    /// partition.
     pub strikes: u32,
     pub source_leader: Option<Leader>,
     pub target_leader: Option<Leader>,
@@ -79,7 +80,8 @@ pub struct Entry {
 pub enum Start {
     /// The source must be asked for the ends of its log.
     Locate(Locate),
-    /// The target's log must be looked at, which `mark` describes as of when the position was stored.
+    /// The target's log must be looked at, which `mark` describes as of when the position was
+    /// stored.
     Place {
         upstream: UpstreamOffset,
         mark: Option<TargetMark>,
@@ -165,7 +167,8 @@ impl Entry {
         self.lane.as_ref().map(|lane| lane.writer.frontier())
     }
 
-    /// Whether a crash from now on could be recovered from: nothing may be sent before the place where it goes was stored.
+    /// Whether a crash from now on could be recovered from: nothing may be sent before the place
+    /// where it goes was stored.
     pub fn is_anchored(&self) -> bool {
         self.stored.is_some()
     }

@@ -1,4 +1,5 @@
-//! Who leads what: each partition's leader on both sides, looked up again when one denies it or is gone.
+//! Who leads what: each partition's leader on both sides, looked up again when one denies it or is
+//! gone.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The source half of a task: one fetch session and at most one fetch under way per broker.
 //!
-//! A partition is in the session of its leader, or of the replica the leader names, while it may take more. One whose
-//! queue is full leaves the session; while there are such, fetches wait only briefly, so that it comes back as soon as
-//! it has drained.
+//! A partition is in the session of its leader, or of the replica the leader names, while it may
+//! take more. One whose queue is full leaves the session; while there are such, fetches wait only
+//! briefly, so that it comes back as soon as it has drained.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -143,7 +143,8 @@ impl Task {
         }
     }
 
-    /// The leader changed: the copy goes on at the new one, unless the topic is another one by the same name.
+    /// The leader changed: the copy goes on at the new one, unless the topic is another one by the
+    /// same name.
     pub(super) fn on_source_leader(&mut self, id: EntryId) {
         let Some(entry) = self.entries.get_mut(id) else {
             return;
@@ -417,7 +418,8 @@ impl Task {
         self.touch(id);
     }
 
-    /// Pauses a partition that has come to a batch that cannot be rebuilt, once all before it is written.
+    /// Pauses a partition that has come to a batch that cannot be rebuilt, once all before it is
+    /// written.
     fn check_stopped(&mut self, id: EntryId) {
         let Some(entry) = self.entries.get_mut(id) else {
             return;

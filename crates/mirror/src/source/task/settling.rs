@@ -1,7 +1,7 @@
 //! Looking at logs: where a partition begins on the source, and what its copy holds.
 //!
-//! Questions are gathered by the broker that must answer, one request under way at each, so that a broker that is away
-//! delays nobody else's.
+//! Questions are gathered by the broker that must answer, one request under way at each, so that a
+//! broker that is away delays nobody else's.
 
 use tokio::time::Instant;
 use twinlog_core::config::flow::OffsetReset;
@@ -47,7 +47,8 @@ pub struct Counted {
     result: Result<TailCount>,
 }
 
-/// What target logs were found to hold beyond stored positions, for one line in the log however many partitions.
+/// What target logs were found to hold beyond stored positions, for one line in the log however
+/// many partitions.
 #[derive(Debug, Default)]
 pub struct Replayed {
     partitions: usize,
@@ -279,7 +280,8 @@ impl Task {
         }
     }
 
-    /// Reads the headers of what the target's log holds since the mark: the last resort, and an exact one.
+    /// Reads the headers of what the target's log holds since the mark: the last resort, and an
+    /// exact one.
     fn count_tail(&mut self, id: EntryId, mark: TargetMark, tail: TargetTail) {
         let Some(entry) = self.entries.get_mut(id) else {
             return;
@@ -477,9 +479,10 @@ impl Task {
 }
 
 impl Entry {
-    /// Whether the position must be read again before it is relied on. Before the first record of ours its place is
-    /// stored; where a log holds records and the position says nothing of a place, it may have been read too early,
-    /// while another process began to copy. (Or Java wrote it, or the records are somebody else's.)
+    /// Whether the position must be read again before it is relied on. Before the first record of
+    /// ours its place is stored; where a log holds records and the position says nothing of a
+    /// place, it may have been read too early, while another process began to copy. (Or Java
+    /// wrote it, or the records are somebody else's.)
     fn wants_confirmation(&self, tail: TargetTail) -> bool {
         let is_empty = tail.log_end.0 == 0;
         let Start::Place { mark, .. } = self.start else {
@@ -488,7 +491,8 @@ impl Entry {
         !is_empty && mark.is_none() && !self.is_confirmed
     }
 
-    /// Begins to copy, from the position and at the place that is known, or where the target's log ends.
+    /// Begins to copy, from the position and at the place that is known, or where the target's log
+    /// ends.
     fn open_lane(&mut self, producer_id: i64, tail: TargetTail) {
         let Start::Place { upstream, mark } = self.start else {
             return;

@@ -1,5 +1,5 @@
-//! Positions: stored at intervals, at the end, and once before the first record of a partition that has none, so that a
-//! crash right after is bounded too.
+//! Positions: stored at intervals, at the end, and once before the first record of a partition that
+//! has none, so that a crash right after is bounded too.
 
 use std::collections::HashMap;
 
@@ -231,7 +231,8 @@ impl Task {
             return;
         }
         let partitions = records.len();
-        // Positions are worth a little more than the deadline: without them the next start asks the target's log.
+        // Positions are worth a little more than the deadline: without them the next start asks the
+        // target's log.
         let deadline = self
             .stop_by
             .unwrap_or_else(Instant::now)

@@ -1,5 +1,5 @@
-//! The target half of a task: up to five produce requests under way per broker, many partitions in each, one batch per
-//! partition, sent at once.
+//! The target half of a task: up to five produce requests under way per broker, many partitions in
+//! each, one batch per partition, sent at once.
 
 use std::collections::VecDeque;
 
@@ -311,7 +311,8 @@ impl Task {
         }
     }
 
-    /// Takes note that others wrote into the copy: nothing is lost by it, but it is no copy any more.
+    /// Takes note that others wrote into the copy: nothing is lost by it, but it is no copy any
+    /// more.
     pub(super) fn on_foreign(&mut self, id: EntryId, records: i64) {
         if records <= 0 {
             return;
@@ -331,8 +332,8 @@ impl Task {
 }
 
 impl Entry {
-    /// Takes the next batch for a broker out of the writer, unless the partition has moved or been paused since it was put
-    /// into that broker's queue. It stays ready if there is another.
+    /// Takes the next batch for a broker out of the writer, unless the partition has moved or been
+    /// paused since it was put into that broker's queue. It stays ready if there is another.
     fn next_batch(&mut self, broker: i32) -> Option<(ProduceItem, u64)> {
         let leader = self
             .target_leader

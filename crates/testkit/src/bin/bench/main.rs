@@ -1,5 +1,5 @@
-//! Mirroring side by side, in one run on the same brokers: Java MirrorMaker 2 as it comes and tuned,
-//! twinlog, and a bare TCP relay that moves the same bytes, which is the floor.
+//! Mirroring side by side, in one run on the same brokers: Java MirrorMaker 2 as it comes and
+//! tuned, twinlog, and a bare TCP relay that moves the same bytes, which is the floor.
 //!
 //! ```text
 //!   for each workload:   Java producer ──> source broker          (once)
@@ -30,7 +30,8 @@ const FILL: Duration = Duration::from_secs(900);
 /// Compares the speed of mirrors on this machine; writes `build/bench/results.md`.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Part of the full size, which is 1.2 GB per workload for records of 100 bytes and 2 GB for others
+    /// Part of the full size, which is 1.2 GB per workload for records of 100 bytes and 2 GB for
+    /// others
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
     /// Sizes of record values, in bytes

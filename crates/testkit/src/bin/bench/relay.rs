@@ -14,8 +14,9 @@ use crate::{now, usage};
 /// Bytes per read and write; larger ones leave the processor's cache and are slower.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// The relay's own process: prints the address it listens on, takes one connection, and copies what comes
-/// in to `address`. Not by `io::copy`, which lets the kernel move the bytes: a mirror must look at them.
+/// The relay's own process: prints the address it listens on, takes one connection, and copies what
+/// comes in to `address`. Not by `io::copy`, which lets the kernel move the bytes: a mirror must
+/// look at them.
 #[expect(
     clippy::disallowed_macros,
     reason = "the parent reads the address from the output"

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// Fields of `/proc/<pid>/stat` behind the name: user and system time of the process, then those of its
-/// children that ended, in ticks (proc_pid_stat(5)).
+/// Fields of `/proc/<pid>/stat` behind the name: user and system time of the process, then those of
+/// its children that ended, in ticks (proc_pid_stat(5)).
 const TIMES: std::ops::Range<usize> = 11..15;
 
 /// User and system time so far, ended children included.

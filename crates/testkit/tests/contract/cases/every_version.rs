@@ -1,4 +1,5 @@
-//! Every version that a broker offers is answered: fields that a version has no room for are left out.
+//! Every version that a broker offers is answered: fields that a version has no room for are left
+//! out.
 
 use anyhow::{Context, Result, ensure};
 use kafka_protocol::messages::add_partitions_to_txn_request::{
