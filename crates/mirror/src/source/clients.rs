@@ -1,6 +1,7 @@
 //! The clients of a flow: one for each kind of work, shared where the settings are equal.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use twinlog_core::config::flow::{self, FlowConfig};
 use twinlog_core::ids::Flow;
@@ -105,6 +106,7 @@ impl Pool<'_> {
             reconnect_backoff: config.reconnect_backoff.initial,
             reconnect_backoff_max: config.reconnect_backoff.max,
             metadata_max_age: config.metadata_max_age,
+            connections_max_idle: config.connections_max_idle.unwrap_or(Duration::MAX),
             transport: (self.transport_of)(config),
             ..ClientConfig::new(addresses.collect())
         };

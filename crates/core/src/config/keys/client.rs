@@ -44,7 +44,7 @@ pub(super) const ANY_CLIENT: &[Key] = &[
     unset("security.providers", Text, NO_PLUGINS, "Classes of security providers."),
     key("send.buffer.bytes", BUFFER, "131072", Effective,
         "The socket's send buffer; -1 leaves it to the system. Without this key it is left to the system, which tunes it."),
-    key("socket.connection.setup.timeout.max.ms", MILLIS, "30000", Effective, "The longest time connecting may take."),
+    key("socket.connection.setup.timeout.max.ms", MILLIS, "30000", NotApplicable("every attempt takes as long as the first"), "The longest time connecting may take."),
     key("socket.connection.setup.timeout.ms", MILLIS, "10000", Effective, "The first time connecting may take."),
 ];
 
@@ -54,11 +54,11 @@ pub(super) const PRODUCER: &[Key] = &[
     key("auto.include.jmx.reporter", Boolean, "true", Removed("remove the line"), "Whether metrics are reported by JMX."),
     key("batch.size", COUNT, "16384", BATCHES, "The size of a batch in bytes."),
     key("buffer.memory", MILLIS, "33554432", NotApplicable("memory is bounded for the whole process"), "Memory of the producer in bytes."),
-    key("compression.gzip.level", Integer(-1, 9), "-1", Effective, "The level with `compression.type = gzip`: 1 to 9, or -1 for the codec's default."),
-    key("compression.lz4.level", Integer(1, 17), "9", Effective, "The level with `compression.type = lz4`."),
+    key("compression.gzip.level", Integer(-1, 9), "-1", Later("compression levels"), "The level with `compression.type = gzip`: 1 to 9, or -1 for the codec's default."),
+    key("compression.lz4.level", Integer(1, 17), "9", Later("compression levels"), "The level with `compression.type = lz4`."),
     unset("compression.type", OneOf(&["none", "gzip", "snappy", "lz4", "zstd"]), Effective,
         "Re-encode everything to this codec. Unset, each batch keeps the codec it has, where Kafka would write it uncompressed."),
-    key("compression.zstd.level", Integer(-131_072, 22), "3", Effective, "The level with `compression.type = zstd`."),
+    key("compression.zstd.level", Integer(-131_072, 22), "3", Later("compression levels"), "The level with `compression.type = zstd`."),
     key("delivery.timeout.ms", COUNT, "120000", FOREVER, "How long a record is tried."),
     key("enable.idempotence", Boolean, "true", ALWAYS, "Whether the broker drops repeated batches."),
     key("interceptor.classes", List, "", NO_PLUGINS, "Classes that see records before they are written."),

@@ -116,7 +116,7 @@ pub(super) const DRIVER: &[Key] = &[
 pub(super) const CONNECTOR: &[Key] = &[
     key("add.source.alias.to.metrics", Boolean, "true", Removed("remove the line: metrics always carry the source"),
         "Whether metrics carry the source's alias."),
-    key("admin.timeout.ms", LONG, "60000", Effective,
+    key("admin.timeout.ms", LONG, "60000", NotApplicable("no step waits for another; a failed one is repeated"),
         "How long an administrative step at start or stop may take."),
     key("checkpoints.topic.replication.factor", COPIES, "3", GROUPS,
         "Copies of the checkpoints topic; -1 is the broker's default."),

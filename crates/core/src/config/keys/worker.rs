@@ -72,7 +72,7 @@ pub(super) const WORKER: &[Key] = &[
     key("scheduled.rebalance.max.delay.ms", COUNT, "300000", GROUP, "How long the work of a worker that left is kept for it."),
     key("send.buffer.bytes", BUFFER, "131072", Effective, "The socket's send buffer; -1 leaves it to the system."),
     key("session.timeout.ms", INT, "10000", GROUP, "After how long without a sign of life a worker is out."),
-    key("socket.connection.setup.timeout.max.ms", MILLIS, "30000", Effective, "The longest time connecting may take."),
+    key("socket.connection.setup.timeout.max.ms", MILLIS, "30000", NotApplicable("every attempt takes as long as the first"), "The longest time connecting may take."),
     key("socket.connection.setup.timeout.ms", MILLIS, "10000", Effective, "The first time connecting may take."),
     key("ssl.client.auth", OneOf(&["required", "requested", "none"]), "none", REST, "Whether clients of the REST server must show a certificate."),
     key("status.storage.partitions", PARTITIONS, "5", GROUP, "Partitions of the topic of states; -1 is the broker's default."),
