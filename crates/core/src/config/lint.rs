@@ -116,12 +116,33 @@ fn known(entry: &Property, scope: &Scope, key: &'static Key, problems: &mut Prob
     traps(entry, scope, key, problems);
 }
 
-/// A key that asks for something that isn't done yet is told. Tuning what isn't there harms nobody.
+/// A key that asks for something that isn't done yet is told, and is an error where going on without
+/// it would break a promise. Tuning what isn't there harms nobody.
 fn status(entry: &Property, key: &Key, problems: &mut Problems) {
     let Status::Later(what) = key.status else {
         return;
     };
     let text = value::trim(&entry.value);
+    // Transforms may be what masks or drops data that must not leave the source.
+    let promise = match key.name {
+        "transforms" if !text.is_empty() => Some((
+            "transforms are not supported so far",
+            "remove the line if records may be mirrored as they are",
+        )),
+        "exactly.once.source.support" if text.eq_ignore_ascii_case("enabled") => Some((
+            "exactly-once delivery by transactions is not supported so far",
+            "remove the line: without it records are neither lost nor doubled either",
+        )),
+        _ => None,
+    };
+    if let Some((message, hint)) = promise {
+        problems.push(
+            Problem::error(message)
+                .at(entry.line, &entry.key)
+                .hint(hint),
+        );
+        return;
+    }
     let is_default = key
         .default
         .is_some_and(|default| default.eq_ignore_ascii_case(text));

@@ -22,6 +22,8 @@ mod place;
 pub mod problem;
 pub mod properties;
 mod reader;
+#[cfg(test)]
+mod reports;
 mod resolve;
 pub mod secret;
 mod suggest;
