@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tracing::Instrument;
 use twinlog_core::assign::assign;
 use twinlog_core::config::flow::{self, FlowConfig, FlowRole};
-use twinlog_core::ids::{Topic, TopicPartition};
+use twinlog_core::ids::{Topic, TopicId, TopicPartition};
 use twinlog_core::offsets::producer_id;
 use twinlog_core::plan::topics::SourceTopic;
 use twinlog_core::records::connect_offset::Position;
@@ -26,7 +26,7 @@ use twinlog_kafka::memory::MemoryBudget;
 use twinlog_kafka::retry::{Backoff, is_told};
 
 use super::clients::Clients;
-use super::discovery::discover;
+use super::discovery::{Discovery, discover};
 use super::offsets_topic;
 use super::positions::{PositionStore, WallClock};
 use super::rules::RulesConfig;
@@ -69,6 +69,9 @@ pub struct SourceConnector {
     assignment: Vec<Vec<TopicPartition>>,
     specs: HashMap<TopicPartition, PartitionSpec>,
     rules: HashMap<Topic, Rules>,
+    /// The ids of the target's topics as of the last round, [`TopicId::ZERO`] where brokers have
+    /// none.
+    target_ids: HashMap<Topic, TopicId>,
     next_generation: u64,
 }
 
@@ -119,6 +122,7 @@ impl SourceConnector {
             assignment: Vec::new(),
             specs: HashMap::new(),
             rules: HashMap::new(),
+            target_ids: HashMap::new(),
             next_generation: 1,
         };
         (connector, watched)
@@ -221,6 +225,7 @@ impl SourceConnector {
         let discovery = discover(&self.config, &self.clients).await?;
         self.log_new_troubles(&discovery.troubles);
         let mut partitions = partitions_of(&discovery.topics);
+        let made_anew = self.learn_target_ids(&discovery);
         self.learn_rules(&discovery.topics).await?;
         self.learn_specs(&discovery.topics, &partitions).await?;
         let all = partitions.len();
@@ -231,6 +236,7 @@ impl SourceConnector {
         };
         let assignment = assign(&self.assignment, &partitions, self.config.tasks_max);
         self.apply_assignment(assignment).await;
+        self.tell_made_anew(made_anew).await;
         let tasks = self.tasks.iter().map(|task| task.status.clone()).collect();
         self.status.send_modify(|status| {
             status.topics = discovery.topics.len();
@@ -244,6 +250,41 @@ impl SourceConnector {
         let known = self.status.borrow().troubles.clone();
         for trouble in troubles.iter().filter(|trouble| !known.contains(trouble)) {
             tracing::warn!(topic = %trouble.topic, reason = %trouble.reason, "not mirrored, others go on");
+        }
+    }
+
+    /// The target topics that were deleted and made again since the last round, by us or by others.
+    fn learn_target_ids(&mut self, discovery: &Discovery) -> HashSet<Topic> {
+        let metadata = self.clients.target_admin.metadata();
+        let mut made_anew = HashSet::new();
+        for SourceTopic { remote, .. } in &discovery.topics {
+            let now = metadata
+                .topic(remote)
+                .map_or(TopicId::ZERO, |topic| topic.id);
+            let Some(then) = self.target_ids.insert(remote.clone(), now) else {
+                continue;
+            };
+            let is_another = then.is_known() && now.is_known() && then != now;
+            if is_another || discovery.created.contains(remote) {
+                // Its settings are not those we knew.
+                self.rules.remove(remote);
+                made_anew.insert(remote.clone());
+            }
+        }
+        made_anew
+    }
+
+    /// A topic that was made anew is empty, which a task would notice with the next record only.
+    async fn tell_made_anew(&self, topics: HashSet<Topic>) {
+        if topics.is_empty() {
+            return;
+        }
+        for task in &self.tasks {
+            // A task that is gone looks at the target's logs when it is started again.
+            let _ = task
+                .inbox
+                .send(Message::TargetMadeAnew(topics.clone()))
+                .await;
         }
     }
 
@@ -308,7 +349,7 @@ impl SourceConnector {
             let spec = PartitionSpec {
                 source: source.clone(),
                 target: TopicPartition::new(topic.remote.clone(), source.partition),
-                topic_id: topic_id.unwrap_or(twinlog_core::ids::TopicId::ZERO),
+                topic_id: topic_id.unwrap_or(TopicId::ZERO),
                 stored: position,
                 rules: *rules,
             };

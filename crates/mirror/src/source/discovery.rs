@@ -34,6 +34,8 @@ const TOPICS_NAMED_MAX: usize = 5;
 pub struct Discovery {
     /// Topics that are mirrored, with their partitions that exist on both sides.
     pub topics: Vec<SourceTopic>,
+    /// Topics of the target that this round created.
+    pub created: Vec<Topic>,
     /// Topics that should be and are not, or not in full.
     pub troubles: Vec<TopicTrouble>,
 }
@@ -49,14 +51,19 @@ pub async fn discover(config: &FlowConfig, clients: &Clients) -> Result<Discover
     let (wanted, mut troubles) = select(config, &source);
     let counts = partition_counts(&target);
     let changes = topics(&wanted, &counts);
-    let mut counts = counts;
+    let (mut counts, mut created) = (counts, Vec::new());
     if !changes.is_empty() {
         let applied = apply(config, clients, changes).await?;
         troubles.extend(applied.troubles);
+        created = applied.created;
         counts = counts_with(&clients.target_admin, &applied.done).await?;
     }
     let topics = on_both_sides(wanted, &counts);
-    Ok(Discovery { topics, troubles })
+    Ok(Discovery {
+        topics,
+        created,
+        troubles,
+    })
 }
 
 /// The partition counts of the target once `changed` topics are seen in it. Brokers learn of a
@@ -136,6 +143,8 @@ fn on_both_sides(wanted: Vec<SourceTopic>, target: &HashMap<Topic, i32>) -> Vec<
 struct Applied {
     /// Topics that were created or grown.
     done: Vec<SourceTopic>,
+    /// The created among them, by their names on the target.
+    created: Vec<Topic>,
     troubles: Vec<TopicTrouble>,
 }
 
@@ -177,9 +186,11 @@ async fn apply(
         take_results(&topics, &results, failed, &mut grown, &mut troubles);
     }
     log_topics("partitions added on the target", &grown);
+    let names = created.iter().map(|topic| topic.remote.clone()).collect();
     created.extend(grown);
     Ok(Applied {
         done: created,
+        created: names,
         troubles,
     })
 }

@@ -89,6 +89,8 @@ pub struct TaskConfig {
 pub enum Message {
     /// Mirror these partitions from now on. Those that it has already go on undisturbed.
     Reconfigure(Vec<PartitionSpec>),
+    /// These topics of the target were deleted and made again: what was written to them is gone.
+    TargetMadeAnew(HashSet<Topic>),
     /// Finish what is on its way until then, store positions, and end.
     Stop {
         /// When to end in any case.
@@ -243,6 +245,7 @@ impl Task {
     fn on_message(&mut self, message: Option<Message>) {
         match message {
             Some(Message::Reconfigure(specs)) => self.reconfigure(specs),
+            Some(Message::TargetMadeAnew(topics)) => self.on_target_made_anew(topics),
             Some(Message::Stop { deadline }) => self.stop(deadline),
             None => self.stop(Instant::now()),
         }

@@ -1,6 +1,7 @@
 //! Topics on the target follow those of the source, without disturbing what runs.
 
 use anyhow::Result;
+use mini_kafka::Versions;
 use twinlog_mirror::status::FlowState;
 
 use crate::support::{Clusters, expect_status, stop};
@@ -142,6 +143,47 @@ async fn an_offsets_topic_that_would_forget_positions_is_refused() -> Result<()>
 
     let refused = |state: &FlowState| matches!(state, FlowState::Refused { reason } if reason.contains("cleanup.policy=delete"));
     expect_status(&flow, "refused", |status| refused(&status.state)).await?;
+    stop(flow).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_topic_that_is_deleted_on_the_target_is_filled_again() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 1, 1);
+    clusters.produce("orders", 0, &["a", "b"]).await?;
+    let flow = clusters.mirror("refresh.topics.interval.seconds = 5")?;
+    clusters.expect_copied("us.orders", 0, &["a", "b"]).await?;
+
+    // Made again by the mirror itself.
+    clusters.target.delete_topic("us.orders");
+    clusters.expect_copied("us.orders", 0, &["a", "b"]).await?;
+
+    // Made again by somebody else before the mirror has noticed.
+    clusters.target.delete_topic("us.orders");
+    clusters.target.create_topic("us.orders", 1, 1);
+    clusters.expect_copied("us.orders", 0, &["a", "b"]).await?;
+
+    clusters.produce("orders", 0, &["c"]).await?;
+    clusters
+        .expect_copied("us.orders", 0, &["a", "b", "c"])
+        .await?;
+    stop(flow).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_without_an_id_that_is_deleted_on_the_target_is_filled_again() -> Result<()> {
+    let (source, target) = (Versions::kafka_4_3(), Versions::kafka_1_1());
+    let clusters = Clusters::of_versions(1, source, target)?;
+    clusters.source.create_topic("orders", 1, 1);
+    clusters.produce("orders", 0, &["a"]).await?;
+    let flow = clusters.mirror("refresh.topics.interval.seconds = 5")?;
+    clusters.expect_copied("us.orders", 0, &["a"]).await?;
+
+    clusters.target.delete_topic("us.orders");
+
+    clusters.expect_copied("us.orders", 0, &["a"]).await?;
     stop(flow).await;
     Ok(())
 }

@@ -3,9 +3,11 @@
 //! Questions are gathered by the broker that must answer, one request under way at each, so that a
 //! broker that is away delays nobody else's.
 
+use std::collections::HashSet;
+
 use tokio::time::Instant;
 use twinlog_core::config::flow::OffsetReset;
-use twinlog_core::ids::TopicPartition;
+use twinlog_core::ids::{Topic, TopicPartition};
 use twinlog_core::offsets::{Expects, Sequence, TargetMark, TargetTail};
 use twinlog_kafka::admin::Results;
 use twinlog_kafka::error::{Error, Result};
@@ -113,6 +115,28 @@ impl Task {
                 self.targets.entry(leader.broker).or_default().look.push(id);
             }
         }
+    }
+
+    /// Asks the logs of target topics that were made anew, whether or not there is something to
+    /// write.
+    pub(super) fn on_target_made_anew(&mut self, topics: HashSet<Topic>) {
+        for id in self.entries.ids() {
+            let Some(entry) = self.entries.get_mut(id) else {
+                continue;
+            };
+            if !topics.contains(&entry.spec.target.topic) {
+                continue;
+            }
+            entry.pause = None;
+            if let Some(lane) = &mut entry.lane {
+                lane.writer.suspect();
+            }
+            self.touch(id);
+        }
+        for topic in &topics {
+            self.ask_rules(topic.clone());
+        }
+        self.target_view.stale.extend(topics);
     }
 
     pub(super) fn dispatch_settling(&mut self) {
