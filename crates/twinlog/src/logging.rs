@@ -9,13 +9,13 @@
 //! only. Control characters never reach the output, so that a topic's name can't forge a line or
 //! steer a terminal.
 
+mod filter;
 mod layer;
 mod line;
 mod output;
 
 use clap::{Args, ValueEnum};
-use tracing::level_filters::LevelFilter;
-use tracing_subscriber::EnvFilter;
+use tracing::Subscriber;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -52,8 +52,7 @@ pub enum LogFormat {
 /// When the filter can't be understood.
 pub fn start(options: &LogOptions) -> Result<LogOutput, Failure> {
     let output = LogOutput::to_stderr();
-    let layer = layer::Lines::new(options.log_format, output.clone());
-    let subscriber = tracing_subscriber::registry().with(layer.with_filter(filter(options)?));
+    let subscriber = subscriber(options, output.clone())?;
     subscriber
         .try_init()
         .map_err(|error| Failure::from(anyhow::Error::new(error)))?;
@@ -61,16 +60,16 @@ pub fn start(options: &LogOptions) -> Result<LogOutput, Failure> {
     Ok(output)
 }
 
-fn filter(options: &LogOptions) -> Result<EnvFilter, Failure> {
-    let text = match &options.log_level {
-        Some(text) => text.clone(),
-        None => std::env::var("RUST_LOG").unwrap_or_default(),
+fn subscriber(
+    options: &LogOptions,
+    output: LogOutput,
+) -> Result<impl Subscriber + Send + Sync + use<>, Failure> {
+    let filter = match &options.log_level {
+        Some(text) => filter::parse(text, "--log-level"),
+        None => filter::parse(&std::env::var("RUST_LOG").unwrap_or_default(), "RUST_LOG"),
     };
-    let builder = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into());
-    builder.parse(&text).map_err(|error| {
-        let error = anyhow::Error::new(error).context(format!("understand log level {text:?}"));
-        Failure::misused(error).hint("for example debug, or info,twinlog_kafka=debug")
-    })
+    let layer = layer::Lines::new(options.log_format, output);
+    Ok(tracing_subscriber::registry().with(layer.with_filter(filter?)))
 }
 
 /// A panic is a bug of ours. It becomes one line like any other, which also keeps it off a screen
@@ -79,4 +78,35 @@ fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let payload = panic.payload_as_str().unwrap_or("no message");
     let place = panic.location().map(ToString::to_string);
     tracing::error!(place, "panic: {payload}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines that remain of a warning and an information within a flow.
+    fn logged(level: &str) -> Vec<String> {
+        let options = LogOptions {
+            log_format: LogFormat::Text,
+            log_level: Some(level.to_owned()),
+        };
+        let output = LogOutput::to_stderr();
+        let pane = output.open_pane();
+        let subscriber = subscriber(&options, output).expect("a level");
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::info_span!("flow", flow = "us->eu").in_scope(|| {
+                tracing::warn!("slow");
+                tracing::info!("fine");
+            });
+        });
+        pane.newest(9).into_iter().map(|text| text.rest).collect()
+    }
+
+    #[test]
+    fn a_line_names_its_flow_at_every_level() {
+        assert_eq!(logged("warn"), ["[us->eu] slow"]);
+        assert_eq!(logged("twinlog=warn"), ["[us->eu] slow"]);
+        assert_eq!(logged("info"), ["[us->eu] slow", "[us->eu] fine"]);
+        assert_eq!(logged("error"), Vec::<String>::new());
+    }
 }

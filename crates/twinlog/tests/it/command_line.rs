@@ -81,3 +81,19 @@ fn a_log_level_that_is_none_is_told_before_anything_starts() {
         "{told}"
     );
 }
+
+#[test]
+fn a_word_that_is_no_log_level_is_refused_with_the_levels_there_are() {
+    for (word, meant) in [
+        ("warning", "did you mean warn?"),
+        ("inof", "did you mean info?"),
+        ("bogus", "error, warn, info, debug, trace, off"),
+        ("info,twinlog", "\"twinlog\" is none of"),
+    ] {
+        let output = twinlog(&["demo", "--log-level", word]);
+
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains(meant), "{told}");
+    }
+}
