@@ -37,7 +37,7 @@ impl Fields {
 pub struct Line {
     time: String,
     level: Level,
-    target: &'static str,
+    module: &'static str,
     message: String,
     flow: Option<Value>,
     topic: Option<Value>,
@@ -58,11 +58,11 @@ pub struct Text {
 
 impl Line {
     /// A line from an event's fields and those of its spans.
-    pub fn new(time: String, level: Level, target: &'static str, mut fields: Fields) -> Self {
+    pub fn new(time: String, level: Level, module: &'static str, mut fields: Fields) -> Self {
         Line {
             time,
             level,
-            target,
+            module,
             message: fields
                 .take("message")
                 .map(|text| plain(&text))
@@ -97,7 +97,7 @@ impl Line {
         let mut object = Map::new();
         object.insert("time".to_owned(), self.time.into());
         object.insert("level".to_owned(), self.level.as_str().into());
-        object.insert("target".to_owned(), self.target.into());
+        object.insert("module".to_owned(), self.module.into());
         for (name, value) in [
             ("flow", self.flow),
             ("topic", self.topic),
@@ -254,9 +254,11 @@ mod tests {
             ("partition", json!(3)),
             ("message", json!("two\nlines")),
             ("records", json!(42)),
+            // The alias of a cluster, which the module must not hide.
+            ("target", json!("eu")),
         ]);
 
-        let expected = r#"{"time":"2026-12-01T02:58:26.123Z","level":"INFO","target":"twinlog","partition":3,"message":"two\nlines","records":42}"#;
+        let expected = r#"{"time":"2026-12-01T02:58:26.123Z","level":"INFO","module":"twinlog","partition":3,"message":"two\nlines","records":42,"target":"eu"}"#;
         assert_eq!(line.json().plain(), expected);
     }
 }
