@@ -1,5 +1,6 @@
 //! How a command fails: the message for the person who called it, and the process's exit code.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Why a command did not do what it was asked to.
@@ -36,11 +37,12 @@ impl Failure {
     }
 
     /// Tells the person, and gives the exit code.
-    #[expect(clippy::disallowed_macros, reason = "the last words of a command")]
     pub fn report(self) -> ExitCode {
-        eprintln!("error: {:#}", self.error);
+        let mut output = std::io::stderr().lock();
+        // Whoever does not listen has the exit code.
+        let _ = writeln!(output, "error: {:#}", self.error);
         if let Some(hint) = &self.hint {
-            eprintln!("hint: {hint}");
+            let _ = writeln!(output, "hint: {hint}");
         }
         self.code()
     }
