@@ -19,7 +19,7 @@ const REASONS_MAX: usize = 3;
 
 /// Logs how a flow stands, over and over; for as long as it is polled.
 pub async fn keep_logging(flows: &[FlowWatch], every: Duration) -> Infallible {
-    let mut meters: Vec<_> = flows.iter().map(|_| Meter::new(every)).collect();
+    let mut meters: Vec<_> = flows.iter().map(|_| Meter::since_last()).collect();
     for (watch, meter) in flows.iter().zip(&mut meters) {
         meter.read(Instant::now(), &watch.status());
     }

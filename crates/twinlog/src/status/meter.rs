@@ -30,6 +30,11 @@ impl Meter {
         }
     }
 
+    /// Rates since the reading before, however long ago that is.
+    pub fn since_last() -> Self {
+        Meter::new(Duration::ZERO)
+    }
+
     /// What flows, now that the flow stands at `status`.
     pub fn read(&mut self, now: Instant, status: &FlowStatus) -> Traffic {
         let counters = status.counters();
@@ -101,6 +106,20 @@ mod tests {
         }
 
         assert_eq!(rates, [0.0, 100.0, 100.0, 100.0, 50.0, 0.0]);
+    }
+
+    #[test]
+    fn a_rate_since_the_last_reading_knows_nothing_of_those_before() {
+        let start = Instant::now();
+        let mut meter = Meter::since_last();
+
+        // Ticks are a little early or late.
+        let rates = [(0, 0), (3_001, 300), (6_000, 300), (9_000, 600)].map(|(ms, records)| {
+            let traffic = meter.read(start + Duration::from_millis(ms), &status(records));
+            traffic.records_per_second.round()
+        });
+
+        assert_eq!(rates, [0.0, 100.0, 0.0, 100.0]);
     }
 
     #[test]
