@@ -92,6 +92,32 @@ async fn doubled_and_late_requests_change_nothing() -> Result<()> {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_full_partition_goes_on_when_its_broker_could_not_be_reached_for_a_while() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 1, 1);
+    let flow = clusters.mirror("eu.offset.flush.interval.ms = 500")?;
+    clusters.produce("orders", 0, &["first"]).await?;
+    clusters.expect_copied("us.orders", 0, &["first"]).await?;
+    // So that no position is left to be stored, which would wake the partition.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let (a, b) = ("a".repeat(700 << 10), "b".repeat(700 << 10));
+
+    let produce = clusters.target.on(ApiKey::Produce).topic("us.orders");
+    produce.once(Fault::Silence);
+    clusters.produce("orders", 0, &[&a]).await?;
+    clusters.produce("orders", 0, &[&b]).await?;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let connect = clusters.target.on(ApiKey::ApiVersions);
+    connect.times(6, Fault::Disconnect);
+
+    clusters
+        .expect_copied("us.orders", 0, &["first", &a, &b])
+        .await?;
+    stop(flow).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
 async fn leaders_that_move_on_both_sides_are_followed() -> Result<()> {
     copies_exactly(3, |clusters, round| {
         let broker = (round % 3) as i32 + 1;

@@ -281,11 +281,12 @@ impl Task {
             .iter()
             .filter(|(_, entry)| entry.reading == Reading::In(id));
         let led: Vec<EntryId> = led.map(|(id, _)| id).collect();
-        for entry in led {
-            if let Some(entry) = self.entries.get_mut(entry) {
+        for id in led {
+            if let Some(entry) = self.entries.get_mut(id) {
                 entry.preferred_replica = None;
             }
-            self.on_stale_leader(entry, Side::Source);
+            self.on_stale_leader(id, Side::Source);
+            self.touch(id);
         }
     }
 

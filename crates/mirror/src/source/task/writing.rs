@@ -308,6 +308,7 @@ impl Task {
             if let Some(lane) = lane.filter(|_| failures > 0) {
                 lane.reread();
             }
+            self.touch(id);
         }
     }
 
