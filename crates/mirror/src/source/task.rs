@@ -21,6 +21,7 @@ mod reading;
 mod settling;
 mod storing;
 mod timers;
+mod watching;
 mod writing;
 
 use std::collections::{BTreeMap, HashSet};
@@ -48,6 +49,7 @@ use self::reading::{FetchDone, SourceBroker};
 use self::settling::{Counted, Located, Looked, Replayed};
 use self::storing::{Confirmed, Stored};
 use self::timers::{Timer, Timers};
+use self::watching::WATCH_INTERVAL;
 use self::writing::{ProduceDone, TargetBroker};
 use super::positions::PositionStore;
 use crate::pipeline::planner::Rules;
@@ -162,6 +164,7 @@ impl Task {
     ) -> Self {
         let mut timers = Timers::default();
         timers.set(Instant::now() + config.flush_interval, Timer::Flush);
+        timers.set(Instant::now() + WATCH_INTERVAL, Timer::Watch);
         Task {
             entries: Entries::default(),
             sources: BTreeMap::new(),
@@ -261,6 +264,10 @@ impl Task {
                         .set(now + self.config.flush_interval, Timer::Flush);
                 }
                 Timer::Publish => self.publish(),
+                Timer::Watch => {
+                    self.watch_progress(now);
+                    self.timers.set(now + WATCH_INTERVAL, Timer::Watch);
+                }
                 Timer::Recheck(id) => self.recheck(id),
                 Timer::Touch(id) => self.touch(id),
                 Timer::Wake => {}

@@ -8,6 +8,7 @@ use twinlog_core::offsets::TargetMark;
 use twinlog_core::records::connect_offset::Position;
 use twinlog_kafka::metadata::Leader;
 
+use super::watching::Progress;
 use crate::pipeline::lane::Lane;
 use crate::pipeline::planner::Rules;
 use crate::pipeline::writer::Frontier;
@@ -73,6 +74,7 @@ pub struct Entry {
     /// What the offsets topic holds.
     pub stored: Option<Frontier>,
     pub is_storing: bool,
+    pub progress: Progress,
 }
 
 /// Where a partition begins.
@@ -159,6 +161,7 @@ impl Entry {
             log_end: None,
             stored: None,
             is_storing: false,
+            progress: Progress::default(),
         }
     }
 

@@ -14,6 +14,8 @@ pub enum Timer {
     Flush,
     /// Publish a snapshot.
     Publish,
+    /// Notice what stands still.
+    Watch,
     /// Try a paused partition again.
     Recheck(EntryId),
     /// Go on with a partition that had to wait.
