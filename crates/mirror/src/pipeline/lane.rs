@@ -73,6 +73,11 @@ impl Lane {
         self.planned_bytes + self.rebuilding.map_or(0, |(_, size)| size) + self.writer.bytes()
     }
 
+    /// Whether everything read is written.
+    pub fn is_drained(&self) -> bool {
+        self.planned.is_empty() && self.rebuilding.is_none() && self.writer.is_idle()
+    }
+
     /// What keeps the next batch from being written, once everything before it is on its way.
     pub fn stopped(&self) -> Option<&Stopped> {
         self.stopped.as_ref()

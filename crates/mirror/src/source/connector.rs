@@ -17,7 +17,6 @@ use twinlog_core::config::flow::{self, FlowConfig, FlowRole};
 use twinlog_core::ids::{Topic, TopicId, TopicPartition};
 use twinlog_core::offsets::producer_id;
 use twinlog_core::plan::topics::SourceTopic;
-use twinlog_core::records::connect_offset::Position;
 use twinlog_kafka::admin::{ConfigResource, describe_configs};
 use twinlog_kafka::batch::Compression;
 use twinlog_kafka::error::{Class, Result};
@@ -353,8 +352,10 @@ impl SourceConnector {
                 stored: position,
                 rules: *rules,
             };
-            self.specs
-                .insert(source.clone(), remembering(spec, position));
+            if position.is_some_and(|position| spec.is_of_another_topic(&position)) {
+                tracing::warn!(partition = %source, "the source topic was made anew while nobody looked: beginning with its earliest record");
+            }
+            self.specs.insert(source.clone(), spec);
         }
         Ok(())
     }
@@ -457,16 +458,6 @@ fn partitions_of(topics: &[SourceTopic]) -> Vec<TopicPartition> {
         (0..topic.partitions).map(|partition| TopicPartition::new(topic.name.clone(), partition))
     });
     partitions.collect()
-}
-
-/// A position was reached in the topic of its time; one that was made anew since begins again.
-fn remembering(mut spec: PartitionSpec, position: Option<Position>) -> PartitionSpec {
-    let then = position.and_then(|position| position.topic_id);
-    if then.is_some_and(|then| spec.topic_id.is_known() && then != spec.topic_id) {
-        tracing::warn!(partition = %spec.source, "the source topic was made anew while nobody looked: beginning with its earliest record");
-        spec.stored = None;
-    }
-    spec
 }
 
 async fn wait(pause: Option<Duration>) {

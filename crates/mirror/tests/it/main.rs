@@ -3,5 +3,6 @@
 mod chaos;
 mod copy;
 mod faults;
+mod made_anew;
 mod support;
 mod topics;

@@ -30,6 +30,15 @@ pub struct PartitionSpec {
     pub rules: Rules,
 }
 
+impl PartitionSpec {
+    /// Whether a position was reached in another topic by the same name: it says nothing of this
+    /// one.
+    pub fn is_of_another_topic(&self, position: &Position) -> bool {
+        let then = position.topic_id.filter(|then| then.is_known());
+        self.topic_id.is_known() && then.is_some_and(|then| then != self.topic_id)
+    }
+}
+
 /// Names an [`Entry`]; outlives it without harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId {
@@ -67,6 +76,11 @@ pub struct Entry {
     pub last_request: u64,
     /// Whether its position was read after the target's log had shown records of ours.
     pub is_confirmed: bool,
+    /// Whether the source topic took the place of another: positions that do not name it are not
+    /// about it.
+    pub is_anew: bool,
+    /// How often it has begun; tells answers apart that are about an earlier beginning.
+    pub beginnings: u32,
     /// Whether a question about it is under way or waiting to be asked.
     pub is_asked: bool,
     /// The end of the source's log as far as it may be read.
@@ -97,8 +111,10 @@ pub enum Locate {
     NoPosition,
     /// The position is not in the log.
     OutOfRange(UpstreamOffset),
-    /// The copy, or the source topic, was made anew: begin with the earliest record.
+    /// The copy was made anew: begin with the earliest record.
     Anew,
+    /// The source topic was made anew: begin with the earliest record of this one.
+    AnotherTopic,
 }
 
 /// Whether a partition is being fetched.
@@ -132,8 +148,10 @@ pub enum Objection {
 
 impl Entry {
     pub fn new(spec: PartitionSpec) -> Self {
-        let stored = spec.stored.filter(Position::is_set);
-        let start = match stored {
+        let start = match spec.stored.filter(Position::is_set) {
+            Some(position) if spec.is_of_another_topic(&position) => {
+                Start::Locate(Locate::AnotherTopic)
+            }
             Some(position) => Start::Place {
                 upstream: position.upstream,
                 mark: position.target,
@@ -157,6 +175,8 @@ impl Entry {
             is_ready: false,
             last_request: 0,
             is_confirmed: false,
+            is_anew: false,
+            beginnings: 0,
             is_asked: false,
             log_end: None,
             stored: None,
@@ -174,6 +194,12 @@ impl Entry {
     /// where it goes was stored.
     pub fn is_anchored(&self) -> bool {
         self.stored.is_some()
+    }
+
+    /// Whether a position that was read again is one in this topic.
+    pub fn goes_by(&self, position: &Position) -> bool {
+        let names_it = position.topic_id == Some(self.spec.topic_id);
+        position.is_set() && !self.spec.is_of_another_topic(position) && (names_it || !self.is_anew)
     }
 
     /// Source records that are not mirrored yet.

@@ -152,21 +152,24 @@ impl Task {
         let Some(leader) = entry.source_leader else {
             return;
         };
-        let known = entry
-            .spec
-            .topic_id
-            .is_known()
-            .then_some(entry.spec.topic_id);
-        if leader.topic_id.is_known() {
-            entry.spec.topic_id = leader.topic_id;
+        if !leader.topic_id.is_known() {
+            return;
         }
-        if known.is_some_and(|known| leader.topic_id.is_known() && known != leader.topic_id) {
+        if !entry.spec.topic_id.is_known() {
+            entry.spec.topic_id = leader.topic_id;
+            let stored = entry.spec.stored.filter(|_| entry.lane.is_none());
+            if !stored.is_some_and(|position| entry.spec.is_of_another_topic(&position)) {
+                return;
+            }
+        } else if entry.spec.topic_id == leader.topic_id {
+            return;
+        }
+        // Its id is taken over when it begins: until then the frontier is one in the old topic.
+        let another = Start::Locate(Locate::AnotherTopic);
+        if entry.start != another {
             let _span = entry.span().entered();
             tracing::warn!("the source topic was made anew: going on with its earliest record");
-            entry.start = Start::Locate(Locate::Anew);
-            if let Some(lane) = &mut entry.lane {
-                lane.reread();
-            }
+            entry.start = another;
         }
     }
 

@@ -88,15 +88,12 @@ impl Task {
         if entry.is_asked || entry.pause.is_some() || !is_due || self.stop_by.is_some() {
             return;
         }
-        let is_waiting = entry
-            .lane
-            .as_ref()
-            .is_some_and(|lane| lane.writer.is_waiting());
         let side = match (&entry.start, &entry.lane) {
-            (Start::Locate(_), _) if !is_waiting => Side::Source,
-            (Start::Locate(_), _) => return,
+            (_, Some(lane)) if lane.writer.wants_settling() => Side::Target,
+            // Whatever was read is written first: it may be gone from the source.
+            (Start::Locate(_), Some(lane)) if !lane.is_drained() => return,
+            (Start::Locate(_), _) => Side::Source,
             (Start::Place { .. }, None) => Side::Target,
-            (Start::Place { .. }, Some(lane)) if lane.writer.wants_settling() => Side::Target,
             (Start::Place { .. }, Some(_)) => return,
         };
         match side {
@@ -225,7 +222,7 @@ impl Task {
             OffsetReset::None => None,
         };
         let begin = match why {
-            Locate::Anew => Some(ends.start),
+            Locate::Anew | Locate::AnotherTopic => Some(ends.start),
             Locate::NoPosition => by_reset,
             Locate::OutOfRange(position) if (ends.start..=ends.end).contains(&position) => {
                 Some(position)
@@ -245,10 +242,13 @@ impl Task {
         let Some(upstream) = begin else {
             let offset = match why {
                 Locate::OutOfRange(position) => position,
-                Locate::NoPosition | Locate::Anew => ends.start,
+                Locate::NoPosition | Locate::Anew | Locate::AnotherTopic => ends.start,
             };
             return self.pause(id, PauseReason::NoPosition { offset });
         };
+        if why == Locate::AnotherTopic {
+            entry.begin_another_topic();
+        }
         let mark = entry.frontier().map(|frontier| frontier.mark);
         entry.start = Start::Place { upstream, mark };
         if let Some(lane) = &mut entry.lane {
@@ -515,6 +515,22 @@ impl Entry {
         !is_empty && mark.is_none() && !self.is_confirmed
     }
 
+    /// Leaves the old topic behind. The new one is anchored before its first record is sent, so that
+    /// after a crash nothing of the old one is taken for a record of this one.
+    fn begin_another_topic(&mut self) {
+        if let Some(leader) = self
+            .source_leader
+            .filter(|leader| leader.topic_id.is_known())
+        {
+            self.spec.topic_id = leader.topic_id;
+        }
+        self.is_anew = true;
+        self.is_confirmed = false;
+        self.lane = None;
+        self.stored = None;
+        self.beginnings += 1;
+    }
+
     /// Begins to copy, from the position and at the place that is known, or where the target's log
     /// ends.
     fn open_lane(&mut self, producer_id: i64, tail: TargetTail) {
@@ -533,6 +549,7 @@ impl Entry {
             mark: mark.unwrap_or(end),
         };
         self.stored = mark.is_some().then_some(frontier);
+        self.beginnings += 1;
         self.lane = Some(Lane::new(producer_id, frontier, self.spec.rules));
     }
 }

@@ -31,9 +31,17 @@ pub struct Storing {
     failures: u32,
 }
 
+/// A partition's frontier on its way to the offsets topic.
+struct Moved {
+    id: EntryId,
+    frontier: Frontier,
+    /// The beginning of the partition that it belongs to.
+    beginning: u32,
+}
+
 /// A write of positions that has ended.
 pub struct Stored {
-    entries: Vec<(EntryId, Frontier)>,
+    entries: Vec<Moved>,
     dropped: HashMap<TopicPartition, Position>,
     result: Result<()>,
 }
@@ -131,7 +139,7 @@ impl Task {
                 entry.is_confirmed = true;
                 let position = positions
                     .get(&entry.spec.source)
-                    .filter(|position| position.is_set());
+                    .filter(|position| entry.goes_by(position));
                 if let Some(position) = position {
                     entry.start = Start::Place {
                         upstream: position.upstream,
@@ -151,7 +159,7 @@ impl Task {
     fn gather_positions(
         &mut self,
     ) -> (
-        Vec<(EntryId, Frontier)>,
+        Vec<Moved>,
         HashMap<TopicPartition, Position>,
         Vec<(Bytes, Bytes)>,
     ) {
@@ -161,20 +169,21 @@ impl Task {
                 continue;
             };
             match entry.frontier() {
-                Some(frontier) => entries.push((id, frontier)),
+                Some(frontier) => entries.push(entry.moved(id, frontier)),
                 // It begins anew and asks again.
                 None => entry.is_storing = false,
             }
         }
         if std::mem::take(&mut self.storing.is_flush_due) {
             let moved = self.entries.iter().filter(|(_, entry)| !entry.is_storing);
-            entries.extend(moved.filter_map(|(id, entry)| Some((id, entry.unstored()?))));
+            entries
+                .extend(moved.filter_map(|(id, entry)| Some(entry.moved(id, entry.unstored()?))));
         }
         let dropped = std::mem::take(&mut self.storing.dropped);
         let writer: &PositionStore = &self.context.positions;
-        let of_entries = entries.iter().filter_map(|(id, frontier)| {
-            let entry = self.entries.get(*id)?;
-            Some(writer.record(&entry.spec.source, &entry.position(*frontier)))
+        let of_entries = entries.iter().filter_map(|moved: &Moved| {
+            let entry = self.entries.get(moved.id)?;
+            Some(writer.record(&entry.spec.source, &entry.position(moved.frontier)))
         });
         let of_dropped = dropped
             .iter()
@@ -188,19 +197,22 @@ impl Task {
         match stored.result {
             Ok(()) => {
                 self.storing.failures = 0;
-                for (id, frontier) in stored.entries {
-                    if let Some(entry) = self.entries.get_mut(id) {
+                for moved in stored.entries {
+                    if let Some(entry) = self.entries.get_mut(moved.id) {
                         entry.is_storing = false;
-                        entry.stored = Some(frontier);
+                        // What was true of an earlier beginning does not anchor this one.
+                        if entry.beginnings == moved.beginning {
+                            entry.stored = Some(moved.frontier);
+                        }
                     }
-                    self.touch(id);
+                    self.touch(moved.id);
                 }
             }
             Err(error) => {
                 self.on_store_failed("store positions", &error);
                 self.storing.dropped.extend(stored.dropped);
                 self.storing.is_flush_due = true;
-                for (id, _) in stored.entries {
+                for Moved { id, .. } in stored.entries {
                     if let Some(entry) = self.entries.get_mut(id) {
                         entry.is_storing = false;
                     }
@@ -267,6 +279,14 @@ impl Entry {
             (None, Start::Locate(_)) => true,
         };
         (!is_stored).then_some(frontier)
+    }
+
+    fn moved(&self, id: EntryId, frontier: Frontier) -> Moved {
+        Moved {
+            id,
+            frontier,
+            beginning: self.beginnings,
+        }
     }
 
     fn position(&self, frontier: Frontier) -> Position {
