@@ -1,7 +1,7 @@
 //! One multiplexed connection to one broker.
 //!
 //! Requests are numbered, written in the order they were sent and may be many at a time; answers
-//! find their caller by number. A request that stays unanswered for its time ends the connection,
+//! come in the same order, or the connection ends: one that is missing was lost. A request that stays unanswered for its time ends the connection,
 //! as in Java's client, so that a dead peer costs seconds. A caller that is cancelled changes
 //! nothing for the others: its request is written to the end, its answer dropped.
 //!
@@ -226,10 +226,12 @@ impl Connection {
             share: options.share,
             _in_flight: permit,
         };
-        let registered = shared.link.register(pending);
+        let queue = || {
+            let queued = shared.outgoing.try_send(frame);
+            queued.map_err(|_| io::ErrorKind::BrokenPipe.into())
+        };
+        let registered = shared.link.register(pending, queue);
         registered.map_err(|cause| self.lost_because(api, cause))?;
-        let queued = shared.outgoing.try_send(frame);
-        queued.map_err(|_| self.lost(api, io::ErrorKind::BrokenPipe.into()))?;
         let after = options.timeout.unwrap_or(shared.request_timeout);
         let written_from = shared.link.muted_until().unwrap_or_else(Instant::now);
         Ok(Reply {

@@ -6,10 +6,11 @@
 //! Reply <---------------- frame ----------- reader task <--- socket
 //! ```
 //!
-//! Invariants: (A) a pending entry is registered before its request is written, so an answer always
-//! finds it or the connection is broken. (B) `ended` is set before any pending entry is dropped
-//! because of it, so whoever finds its sender gone can say why. (C) Once ended, nothing is
-//! registered any more.
+//! Invariants: (A) a pending entry is registered before its request is written, and in the same
+//! order, so an answer finds it at the front or the connection is broken. (B) `ended` is set before
+//! any pending entry is dropped because of it, so whoever finds its sender gone can say why.
+//! (C) Once ended, nothing is registered any more. (D) The entry of a caller that has given up
+//! stays until its answer comes, because the broker answers it all the same.
 
 use std::collections::VecDeque;
 use std::io;
@@ -60,15 +61,24 @@ impl Link {
         })
     }
 
-    /// Registers a request, or says why the connection ended.
-    pub(super) fn register(&self, pending: Pending) -> Result<(), Arc<io::Error>> {
+    /// Registers a request and queues it for writing, which must not block, or says why the
+    /// connection ended.
+    pub(super) fn register(
+        &self,
+        pending: Pending,
+        queue: impl FnOnce() -> io::Result<()>,
+    ) -> Result<(), Arc<io::Error>> {
         let mut state = self.state.lock();
         if let Some(cause) = &state.ended {
             return Err(cause.clone());
         }
         state.last_used = Instant::now();
         state.pending.push_back(pending);
-        Ok(())
+        // Under the lock, so that requests are written in the order in which they are registered.
+        queue().map_err(|cause| {
+            state.pending.pop_back();
+            Arc::new(cause)
+        })
     }
 
     /// Ends the connection: the first cause stays, and everything that waits for an answer learns
@@ -107,13 +117,25 @@ impl Link {
         (until > Instant::now()).then_some(until)
     }
 
-    /// Brokers answer in order, so the front is the usual hit; others are found too.
-    fn answered(&self, correlation_id: i32) -> Option<Pending> {
+    /// The request that is answered. Brokers answer in order: an answer to a later request proves
+    /// that the one to the first was lost.
+    fn answered(&self, correlation_id: i32) -> io::Result<Pending> {
         let mut state = self.state.lock();
-        let found = |pending: &Pending| pending.correlation_id == correlation_id;
-        let index = state.pending.iter().position(found)?;
+        let Some(first) = state.pending.pop_front() else {
+            return Err(invalid(format!(
+                "an answer to request {correlation_id}, which nobody asked"
+            )));
+        };
+        if first.correlation_id != correlation_id {
+            let due = first.correlation_id;
+            // Invariant B: it goes with the others, once there is a cause.
+            state.pending.push_front(first);
+            return Err(invalid(format!(
+                "an answer to request {correlation_id} where one to {due} was due"
+            )));
+        }
         state.last_used = Instant::now();
-        state.pending.remove(index)
+        Ok(first)
     }
 }
 
@@ -194,11 +216,7 @@ where
         .filter(|length| *length <= frame_bytes_max)
         .and_then(|length| length.checked_sub(4))
         .ok_or_else(|| invalid(format!("an answer claims {length} bytes")))?;
-    let mut pending = link.answered(correlation_id).ok_or_else(|| {
-        invalid(format!(
-            "an answer to request {correlation_id}, which nobody asked"
-        ))
-    })?;
+    let mut pending = link.answered(correlation_id)?;
     let mut frame = match pending.share.take() {
         Some(share) => share.into_buffer(body),
         None => FrameBuffer::plain(body),

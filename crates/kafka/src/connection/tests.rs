@@ -51,7 +51,7 @@ fn is_lost<T>(result: &Result<T>) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_find_their_callers_in_whatever_order_they_come() {
+async fn answers_find_their_callers() {
     let (connection, mut peer) = open(|_| ()).await;
     let serve = async {
         let requests = [
@@ -59,9 +59,8 @@ async fn answers_find_their_callers_in_whatever_order_they_come() {
             peer.receive().await,
             peer.receive().await,
         ];
-        for index in [2, 0, 1] {
-            let response = answer_to(&requests[index]);
-            peer.answer::<MetadataRequest>(&requests[index], &response)
+        for request in &requests {
+            peer.answer::<MetadataRequest>(request, &answer_to(request))
                 .await;
         }
     };
@@ -77,6 +76,35 @@ async fn answers_find_their_callers_in_whatever_order_they_come() {
         (answers.0.unwrap(), answers.1.unwrap(), answers.2.unwrap()),
         ("a".into(), "b".into(), "c".into())
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_to_a_later_request_proves_the_earlier_one_lost_and_ends_the_connection() {
+    for is_abandoned in [false, true] {
+        let (connection, mut peer) = open(|_| ()).await;
+        let started = Instant::now();
+        let first = connection
+            .send(&question("a"), CallOptions::default())
+            .await
+            .unwrap();
+        let first = (!is_abandoned).then_some(first);
+        let serve = async {
+            peer.receive().await;
+            let request = peer.receive().await;
+            peer.answer::<MetadataRequest>(&request, &answer_to(&request))
+                .await;
+        };
+
+        let (second, ()) = join!(ask(&connection, "b"), serve);
+
+        assert!(is_lost(&second), "{second:?}");
+        if let Some(first) = first {
+            let first = first.response().await;
+            assert!(is_lost(&first), "{first:?}");
+        }
+        assert!(connection.is_closed());
+        assert_eq!(started.elapsed(), Duration::ZERO);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,6 +168,7 @@ async fn a_request_larger_than_the_pipe_is_written_whole_though_its_caller_is_go
         let first = peer.receive().await;
         let second = peer.receive().await;
         let response = answer_to(&second);
+        peer.answer::<MetadataRequest>(&first, &response).await;
         peer.answer::<MetadataRequest>(&second, &response).await;
         first
     };
