@@ -1,6 +1,7 @@
 //! The rules of mirroring: no tokio, no sockets, no files, no clock.
 
 pub mod assign;
+pub mod circles;
 pub mod config;
 pub mod filter;
 pub mod ids;

@@ -8,6 +8,7 @@
 //! Differences that remain, none of them in names of topics: `\b` goes by ASCII words, as since
 //! JDK 19; the tables of Unicode may be of another version than the JVM's.
 
+mod alternatives;
 mod class;
 mod property;
 mod reader;
@@ -92,6 +93,31 @@ impl JavaPattern {
             name: name.to_owned(),
             limit: BACKTRACK_LIMIT,
         })
+    }
+
+    /// Whether it is sure that no name matches both, which is told from how names begin.
+    pub fn is_disjoint(&self, other: &JavaPattern) -> bool {
+        let others = other.alternatives();
+        let mut own = self.alternatives().into_iter();
+        !own.any(|own| others.iter().any(|other| own.may_share(other)))
+    }
+
+    /// The alternatives that are written like plain names, as these names.
+    pub fn names(&self) -> Vec<String> {
+        let alternatives = self.alternatives().into_iter();
+        alternatives.filter_map(|own| own.name).collect()
+    }
+
+    /// Whether only some names match that are known one by one: those of [`JavaPattern::names`].
+    pub fn is_names_only(&self) -> bool {
+        self.alternatives().iter().all(|own| own.whole)
+    }
+
+    fn alternatives(&self) -> Vec<alternatives::Alternative> {
+        match self.engine {
+            Some(_) => alternatives::of(&self.text),
+            None => Vec::new(),
+        }
     }
 
     /// The pattern as joined from its list.

@@ -1,6 +1,7 @@
 //! From derived settings to the typed configuration of one flow.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::flow::*;
@@ -8,6 +9,7 @@ use super::keys::{ClientKind, Table};
 use super::reader::{Reader, Section};
 use super::resolve::{self, Layer, Resolver};
 use super::value;
+use crate::circles::Hop;
 use crate::filter::{ConfigPropertyFilter, DefaultsFrom, GroupFilter, TopicFilter};
 use crate::ids::{ClusterAlias, Flow, Topic};
 use crate::pattern::JavaPattern;
@@ -39,7 +41,7 @@ impl Patterns {
     }
 }
 
-/// Builds the configuration of `flow`.
+/// Builds the configuration of `flow`, which knows of no circles yet.
 pub(super) fn flow(resolver: &Resolver, flow: &Flow, patterns: &mut Patterns) -> Built {
     let connector = resolver.connector(flow, SOURCE_CONNECTOR);
     let worker = resolver.worker(flow);
@@ -59,10 +61,16 @@ pub(super) fn flow(resolver: &Resolver, flow: &Flow, patterns: &mut Patterns) ->
         } else {
             FlowRole::HeartbeatsOnly
         },
-        topics: TopicFilter {
-            include: patterns.read(&mut reader, "topics"),
-            exclude: patterns.read(&mut reader, "topics.exclude"),
+        names: Hop {
+            flow: flow.clone(),
+            topics: TopicFilter {
+                include: patterns.read(&mut reader, "topics"),
+                exclude: patterns.read(&mut reader, "topics.exclude"),
+            },
+            takes_heartbeats: reader.boolean("heartbeats.replication.enabled"),
+            policy: policy.clone(),
         },
+        circles: Arc::default(),
         config_properties: ConfigPropertyFilter {
             exclude: patterns.read(&mut reader, "config.properties.exclude"),
             defaults_from: match reader.text("use.defaults.from").as_deref() {
@@ -86,7 +94,6 @@ pub(super) fn flow(resolver: &Resolver, flow: &Flow, patterns: &mut Patterns) ->
                 &mut reader,
                 "heartbeats.topic.replication.factor",
             ),
-            replicate: reader.boolean("heartbeats.replication.enabled"),
         },
         source_connector_name: reader
             .text_or("name", Some(SOURCE_CONNECTOR))
@@ -96,7 +103,6 @@ pub(super) fn flow(resolver: &Resolver, flow: &Flow, patterns: &mut Patterns) ->
         target,
         writer,
         worker,
-        policy,
     };
     sections.insert(0, reader.into_section());
     Built { config, sections }

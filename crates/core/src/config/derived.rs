@@ -32,7 +32,7 @@ fn check(file: &str, expected: &str) {
     let mut problems = Problems::default();
     let aliases = flows::aliases(&properties, &mut problems);
     let resolver = Resolver::new(&properties);
-    let mut pairs = flows::pairs(&resolver, &aliases, None, &mut problems);
+    let mut pairs = flows::pairs(&resolver, &aliases);
     pairs.sort_by_key(Flow::to_string);
     let mut derived = String::new();
     for flow in &pairs {

@@ -5,12 +5,13 @@
 //! `Option<Duration>`: none means never.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::filter::{ConfigPropertyFilter, GroupFilter, TopicFilter};
+use crate::circles::{Circle, Circles, Hop};
+use crate::filter::{ConfigPropertyFilter, GroupFilter};
 use crate::ids::{ClusterAlias, Flow, Topic};
 use crate::pattern::MatchError;
-use crate::policy::ReplicationPolicy;
 
 /// All flows of one file that this process runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,11 +36,11 @@ pub struct FlowConfig {
     pub writer: ProducerConfig,
     /// The client of the worker on the target (`T.*`), which reads and writes its internal topics.
     pub worker: WorkerConfig,
-    /// How topics are named (`replication.policy.*`).
-    pub policy: ReplicationPolicy,
-    /// Which topics are replicated (`topics`, `topics.exclude`); [`FlowConfig::select`] is the
-    /// whole rule.
-    pub topics: TopicFilter,
+    /// Which topics are replicated (`topics`, `topics.exclude`) and how they are named
+    /// (`replication.policy.*`); [`FlowConfig::select`] is the whole rule.
+    pub names: Hop,
+    /// The flows of the file that may lead a topic back to where it came from.
+    pub circles: Arc<Circles>,
     /// Which topic settings are copied (`config.properties.exclude`, `use.defaults.from`).
     pub config_properties: ConfigPropertyFilter,
     /// The largest number of tasks of a connector (`tasks.max`); at least 1.
@@ -315,13 +316,10 @@ pub struct HeartbeatConfig {
     pub emit: Option<Duration>,
     /// Copies of the topic's one partition (`heartbeats.topic.replication.factor`).
     pub replication_factor: ReplicationFactor,
-    /// Whether heartbeat topics are replicated though the filter rejects them
-    /// (`heartbeats.replication.enabled`, KIP-1089).
-    pub replicate: bool,
 }
 
 /// Whether a topic of the source is replicated, and if not, why not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
     /// It is.
     Replicate,
@@ -331,27 +329,25 @@ pub enum Selection {
     Internal,
     /// It came from the target.
     Cycle,
+    /// It would be copied round and round, over flows that keep its name.
+    Circle(Circle),
 }
 
 impl FlowConfig {
-    /// Whether `topic` of the source is replicated (`MirrorSourceConnector.shouldReplicateTopic`).
+    /// Whether `topic` of the source is replicated (`MirrorSourceConnector.shouldReplicateTopic`,
+    /// and [`crate::circles`], which Java does not look for).
     pub fn select(&self, topic: &str) -> Result<Selection, MatchError> {
-        let heartbeats = self.heartbeats.replicate && self.policy.is_heartbeats_topic(topic);
-        if !heartbeats && !self.topics.accepts(topic)? {
-            return Ok(Selection::NotSelected);
+        let selection = self.names.select(topic)?;
+        if selection != Selection::Replicate {
+            return Ok(selection);
         }
-        if self.policy.is_internal_topic(topic) {
-            return Ok(Selection::Internal);
-        }
-        if self.policy.is_cycle(topic, &self.flow.target) {
-            return Ok(Selection::Cycle);
-        }
-        Ok(Selection::Replicate)
+        let circle = self.circles.through(&self.flow, topic)?;
+        Ok(circle.map_or(Selection::Replicate, Selection::Circle))
     }
 
     /// The name on the target of `topic` of the source.
     pub fn remote_topic(&self, topic: &str) -> Topic {
-        self.policy.remote_topic(&self.flow.source, topic)
+        self.names.policy.remote_topic(&self.flow.source, topic)
     }
 }
 

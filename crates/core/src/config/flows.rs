@@ -59,22 +59,8 @@ pub(super) fn aliases(properties: &Properties, problems: &mut Problems) -> Vec<C
 }
 
 /// The pairs of clusters that get a worker: enabled, or with heartbeats on
-/// (`MirrorMakerConfig.clusterPairs`, KAFKA-10710), to one of `targets` if there are any.
-pub(super) fn pairs(
-    resolver: &Resolver,
-    aliases: &[ClusterAlias],
-    targets: Option<&[String]>,
-    problems: &mut Problems,
-) -> Vec<Flow> {
-    for target in targets.unwrap_or_default() {
-        if !aliases.iter().any(|alias| alias.as_str() == target) {
-            let known: Vec<_> = aliases.iter().map(ClusterAlias::as_str).collect();
-            problems.push(
-                Problem::error(format!("`--clusters {target}`: no such cluster"))
-                    .hint(format!("`clusters` holds {}", known.join(", "))),
-            );
-        }
-    }
+/// (`MirrorMakerConfig.clusterPairs`, KAFKA-10710).
+pub(super) fn pairs(resolver: &Resolver, aliases: &[ClusterAlias]) -> Vec<Flow> {
     let is_on = |key: &str| {
         resolver
             .written(key)
@@ -88,21 +74,40 @@ pub(super) fn pairs(
             target: target.clone(),
         })
     });
-    let kept: Vec<Flow> = all
-        .filter(|flow| {
-            is_on(&format!("{flow}.enabled")).unwrap_or(false)
-                || is_on(&format!("{flow}.emit.heartbeats.enabled")).unwrap_or(heartbeats)
-        })
-        .filter(|flow| targets.is_none_or(|t| t.iter().any(|t| t == flow.target.as_str())))
-        .collect();
-    if kept.is_empty() && aliases.len() > 1 && !problems.has_errors() {
+    all.filter(|flow| {
+        is_on(&format!("{flow}.enabled")).unwrap_or(false)
+            || is_on(&format!("{flow}.emit.heartbeats.enabled")).unwrap_or(heartbeats)
+    })
+    .collect()
+}
+
+/// Keeps the flows to one of `targets`, if there are any, and tells if nothing is left.
+pub(super) fn keep(
+    flows: &mut Vec<Built>,
+    aliases: &[ClusterAlias],
+    targets: Option<&[String]>,
+    problems: &mut Problems,
+) {
+    for target in targets.unwrap_or_default() {
+        if !aliases.iter().any(|alias| alias.as_str() == target) {
+            let known: Vec<_> = aliases.iter().map(ClusterAlias::as_str).collect();
+            problems.push(
+                Problem::error(format!("`--clusters {target}`: no such cluster"))
+                    .hint(format!("`clusters` holds {}", known.join(", "))),
+            );
+        }
+    }
+    flows.retain(|built| {
+        let target = built.config.flow.target.as_str();
+        targets.is_none_or(|targets| targets.iter().any(|wanted| wanted == target))
+    });
+    if flows.is_empty() && aliases.len() > 1 && !problems.has_errors() {
         let (source, target) = (&aliases[0], &aliases[1]);
         problems.push(
             Problem::error("no flow is left to run")
                 .hint(format!("write `{source}->{target}.enabled = true`")),
         );
     }
-    kept
 }
 
 /// Tells what is wrong with flows as a whole.
@@ -116,7 +121,6 @@ pub(super) fn check(resolver: &Resolver, built: &[Built], problems: &mut Problem
         separator_in_alias(resolver, flow, problems);
     }
     shared_groups(resolver, &flows, problems);
-    circles(&flows, problems);
     if !problems.has_errors()
         && !flows.is_empty()
         && flows
@@ -170,7 +174,7 @@ fn security(resolver: &Resolver, flow: &Flow, problems: &mut Problems) {
 }
 
 /// Puts a problem on the line of a value.
-fn at(problem: Problem, value: &Value) -> Problem {
+pub(super) fn at(problem: Problem, value: &Value) -> Problem {
     match &value.origin {
         Origin::File { line, key } => problem.at(*line, key),
         Origin::Default => problem,
@@ -275,8 +279,8 @@ fn on_line(value: &Value) -> String {
 }
 
 fn separator_in_alias(resolver: &Resolver, flow: &FlowConfig, problems: &mut Problems) {
-    let separator = flow.policy.separator();
-    if flow.policy.naming() == Naming::Identity || flow.role == FlowRole::HeartbeatsOnly {
+    let separator = flow.names.policy.separator();
+    if flow.names.policy.naming() == Naming::Identity || flow.role == FlowRole::HeartbeatsOnly {
         return;
     }
     for alias in [&flow.flow.source, &flow.flow.target] {
@@ -284,7 +288,7 @@ fn separator_in_alias(resolver: &Resolver, flow: &FlowConfig, problems: &mut Pro
             let problem = Problem::warning(format!(
                 "the alias `{alias}` contains the separator `{separator}`: \
                  `{alias}{separator}topic` looks like a topic of `{}`",
-                source_of(&flow.policy, alias),
+                source_of(&flow.names.policy, alias),
             ))
             .hint("choose another alias or another `replication.policy.separator`");
             problems.push(match resolver.written("clusters") {
@@ -320,31 +324,5 @@ fn shared_groups(resolver: &Resolver, flows: &[&FlowConfig], problems: &mut Prob
         problems.push(
             at(problem, value).hint("remove the line: each flow has a group of its own then"),
         );
-    }
-}
-
-/// Names that stay the same, in both directions, copy what was copied.
-fn circles(flows: &[&FlowConfig], problems: &mut Problems) {
-    let loops = |flow: &&&FlowConfig| {
-        flow.role == FlowRole::Replicates && flow.policy.naming() == Naming::Identity
-    };
-    let flows: Vec<&&FlowConfig> = flows.iter().filter(loops).collect();
-    for (number, flow) in flows.iter().enumerate() {
-        let is_back = |back: &&&&FlowConfig| {
-            back.flow.source == flow.flow.target && back.flow.target == flow.flow.source
-        };
-        let Some(back) = flows[number..].iter().find(is_back) else {
-            continue;
-        };
-        let message = format!(
-            "{} and {} keep names, so a topic that both select would be copied round in circles",
-            flow.flow, back.flow
-        );
-        let hint = "select different topics in the two directions, or use DefaultReplicationPolicy";
-        problems.push(if flow.topics == back.topics {
-            Problem::error(message).hint(hint)
-        } else {
-            Problem::warning(message).hint(hint)
-        });
     }
 }

@@ -7,11 +7,13 @@
 //! resolve      which value reaches which worker, connector and client, and from where
 //! build, flow  typed values only
 //! flows        which flows there are, and what is wrong between lines
+//! circles      which flows may copy topics round and round
 //! ```
 //!
 //! [`check`] does it all. It reads no files and asks no cluster.
 
 mod build;
+mod circles;
 #[cfg(test)]
 mod derived;
 pub mod flow;
@@ -29,11 +31,14 @@ pub mod secret;
 mod suggest;
 mod value;
 
+use std::sync::Arc;
+
 pub use flow::{FlowConfig, MirrorConfig};
 pub use problem::{Problem, Severity};
 pub use reader::{Section, Setting};
 pub use resolve::Origin;
 
+use crate::circles::Circles;
 use crate::ids::Flow;
 use problem::Problems;
 use properties::Properties;
@@ -60,13 +65,19 @@ pub fn check(bytes: &[u8], targets: Option<&[String]>) -> Report {
     lint::lines(&properties, &aliases, &mut problems);
 
     let resolver = Resolver::new(&properties);
-    let pairs = flows::pairs(&resolver, &aliases, targets, &mut problems);
+    let pairs = flows::pairs(&resolver, &aliases);
     let mut patterns = build::Patterns::default();
-    let built: Vec<_> = pairs
+    let mut built: Vec<_> = pairs
         .iter()
         .map(|pair| build::flow(&resolver, pair, &mut patterns))
         .collect();
+    let circles = Arc::new(Circles::of(built.iter().map(|built| &built.config)));
+    flows::keep(&mut built, &aliases, targets, &mut problems);
     flows::check(&resolver, &built, &mut problems);
+    circles::check(&resolver, &circles, &mut problems);
+    for built in &mut built {
+        built.config.circles = Arc::clone(&circles);
+    }
 
     let failed = problems.has_errors();
     let (configs, explained) = built

@@ -55,3 +55,37 @@ fn what_would_break_a_promise_is_refused_until_it_is_there() {
         [""; 0]
     );
 }
+
+/// What is said of a pair of flows that keep names, with these topics.
+fn said_of_pair(there: &str, back: &str) -> Vec<String> {
+    said(&format!(
+        "b->a.enabled = true\n\
+         replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy\n\
+         a->b.topics = {there}\nb->a.topics = {back}\n"
+    ))
+}
+
+#[test]
+fn a_circle_is_an_error_where_it_is_certain_and_a_warning_where_it_may_be() {
+    for (there, back, expected) in [
+        ("a.*", "a.*", "error: line 8: b->a.topics: every topic"),
+        ("x, y", "z, y", "error: line 8: b->a.topics: `y` would"),
+        ("x", ".*", "error: line 8: b->a.topics: `x` would"),
+        (
+            "idb.*",
+            "idboth.*",
+            "warning: line 8: b->a.topics: a->b, b->a",
+        ),
+        (".*a", "a.*", "warning: line 8: b->a.topics: a->b, b->a"),
+    ] {
+        let said = said_of_pair(there, back);
+        assert_eq!(said.len(), 1, "{there} and {back}: {said:#?}");
+        assert!(
+            said[0].starts_with(expected),
+            "{there} and {back}: {said:#?}"
+        );
+    }
+    for (there, back) in [("x", "y"), ("x.*", "y.*, z"), ("x, __y", "__y")] {
+        assert_eq!(said_of_pair(there, back), [""; 0], "{there} and {back}");
+    }
+}

@@ -89,6 +89,17 @@ fn select(config: &FlowConfig, source: &Metadata) -> (Vec<SourceTopic>, Vec<Topi
         match config.select(name) {
             Ok(Selection::Replicate) => {}
             Ok(Selection::NotSelected | Selection::Internal | Selection::Cycle) => continue,
+            Ok(Selection::Circle(circle)) => {
+                let reason = format!(
+                    "it would be copied round in circles: {circle} keep its name; leave it out of {}",
+                    circle.keys()
+                );
+                troubles.push(TopicTrouble {
+                    topic: name.clone(),
+                    reason,
+                });
+                continue;
+            }
             Err(error) => {
                 let reason = format!("the filter cannot decide: {error}");
                 troubles.push(TopicTrouble {
