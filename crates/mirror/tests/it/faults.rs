@@ -1,13 +1,17 @@
 //! What goes wrong on the way is put right: records arrive once and in order, and others are not
 //! held up.
 
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use bytes::Bytes;
 use mini_kafka::{ApiKey, Fault, ResponseError, Unflushed, Versions};
+use parking_lot::Mutex;
+use tracing_subscriber::fmt::MakeWriter;
 use twinlog_kafka::batch::Record;
-use twinlog_mirror::status::PauseReason;
+use twinlog_mirror::status::{FlowStatus, PauseReason};
 
 use crate::support::{Clusters, expect_status, numbers, stop, texts};
 
@@ -284,4 +288,56 @@ async fn a_copy_that_was_deleted_is_made_and_filled_again() -> Result<()> {
         .await?;
     stop(flow).await;
     Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_partition_that_goes_on_after_a_pause_says_so() -> Result<()> {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt().with_writer(log.clone());
+    let _logging = tracing::subscriber::set_default(subscriber.with_ansi(false).finish());
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 1, 1);
+    let produce = clusters.target.on(ApiKey::Produce).topic("us.orders");
+    produce.always(Fault::Error(ResponseError::TopicAuthorizationFailed));
+    let flow = clusters.mirror("")?;
+    clusters.produce("orders", 0, &["a"]).await?;
+    let is_paused = |status: &FlowStatus| status.tasks.iter().any(|task| !task.paused.is_empty());
+    expect_status(&flow, "paused", is_paused).await?;
+
+    clusters.target.clear_faults();
+    clusters.expect_copied("us.orders", 0, &["a"]).await?;
+    stop(flow).await;
+
+    let log = log.text();
+    assert_eq!(log.matches("paused, others go on").count(), 1, "{log}");
+    assert_eq!(log.matches("goes on after a pause").count(), 1, "{log}");
+    Ok(())
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock()).into_owned()
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.0.lock().write(text)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Log {
+    type Writer = Log;
+
+    fn make_writer(&self) -> Log {
+        self.clone()
+    }
 }

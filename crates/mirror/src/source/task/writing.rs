@@ -233,7 +233,10 @@ impl Task {
         {
             entry.failures = 0;
             entry.strikes = 0;
-            entry.last_pause = None;
+            if entry.last_pause.take().is_some() {
+                let _span = entry.span().entered();
+                tracing::info!("goes on after a pause");
+            }
             self.counters.records += records.unsigned_abs();
             self.counters.bytes += bytes as u64;
             self.on_foreign(id, foreign);
