@@ -213,7 +213,10 @@ impl Entry {
             (Some(pause), _) => PartitionState::Paused(pause.reason.clone()),
             (None, None) => PartitionState::Starting,
             (None, Some(lane)) if lane.writer.is_in_doubt() => PartitionState::Settling,
-            (None, Some(_)) if !self.is_anchored() => PartitionState::Starting,
+            // Its place is stored before its first record; without one there is nothing to wait for.
+            (None, Some(lane)) if !self.is_anchored() && lane.writer.can_send() => {
+                PartitionState::Starting
+            }
             (None, Some(_)) => PartitionState::Running,
         }
     }
