@@ -171,8 +171,10 @@ pub struct Paused {
 pub struct TopicTrouble {
     /// Which.
     pub topic: Topic,
-    /// Why, and what can be done.
+    /// Why.
     pub reason: String,
+    /// What a person must do, where that is known.
+    pub remedy: Option<String>,
 }
 
 /// What was done since the start. All count upwards.
@@ -257,6 +259,13 @@ pub enum FlowState {
     Connecting {
         /// Why it could not yet.
         trouble: Option<String>,
+    },
+    /// Both clusters answer, and it waits until somebody acts. It is tried again and again.
+    Blocked {
+        /// What is wrong.
+        reason: String,
+        /// What a person can do about it.
+        remedy: String,
     },
     /// It mirrors.
     Running,

@@ -4,7 +4,7 @@
 //! It owns its tasks. A change of the partition set reaches those it concerns as a message; nothing
 //! is restarted for it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,8 +25,9 @@ use twinlog_kafka::memory::MemoryBudget;
 use twinlog_kafka::retry::{Backoff, is_told};
 
 use super::clients::Clients;
-use super::discovery::{Discovery, discover};
-use super::offsets_topic;
+use super::copies::Shortage;
+use super::discovery::{Discovery, discover, named};
+use super::offsets_topic::{self, Readiness};
 use super::positions::{PositionStore, WallClock};
 use super::rules::RulesConfig;
 use super::task::{Message, PartitionSpec, Task, TaskConfig, TaskContext};
@@ -182,29 +183,39 @@ impl SourceConnector {
     async fn connect(&mut self) {
         let backoff = backoff(self.config.worker.client.retry_backoff);
         let mut random = fastrand::Rng::with_seed(producer_id(&self.config.flow).unsigned_abs());
+        let mut told = None;
         for failures in 0.. {
-            let trouble = match self.check_clusters().await {
-                Ok(None) => return self.set_state(FlowState::Running),
-                Ok(Some(reason)) => {
+            let checked = self.check_clusters().await;
+            let kind = std::mem::discriminant(&checked);
+            let is_news = told.replace(kind) != Some(kind);
+            match checked {
+                Ok(Readiness::Ready) => return self.set_state(FlowState::Running),
+                Ok(Readiness::Refused(reason)) => {
                     tracing::error!(%reason, "this flow is not mirrored");
                     self.set_state(FlowState::Refused { reason });
                     return std::future::pending().await;
                 }
-                Err(error) => error,
-            };
-            if failures == 0 {
-                let error = &trouble as &dyn std::error::Error;
-                tracing::warn!(error, "waiting for the clusters");
+                Ok(Readiness::Blocked(Shortage { reason, remedy })) => {
+                    if is_news {
+                        tracing::error!(%reason, %remedy, "positions cannot be stored");
+                    }
+                    self.set_state(FlowState::Blocked { reason, remedy });
+                }
+                Err(trouble) => {
+                    if is_news {
+                        let error = &trouble as &dyn std::error::Error;
+                        tracing::warn!(error, "waiting for the clusters");
+                    }
+                    let trouble = Some(trouble.to_string());
+                    self.set_state(FlowState::Connecting { trouble });
+                }
             }
-            self.set_state(FlowState::Connecting {
-                trouble: Some(trouble.to_string()),
-            });
             sleep(backoff.pause(failures, &mut random)).await;
         }
     }
 
-    /// Whether the flow may run; the reason if it must not.
-    async fn check_clusters(&self) -> Result<Option<String>> {
+    /// Whether the flow may run.
+    async fn check_clusters(&self) -> Result<Readiness> {
         use twinlog_kafka::admin::describe_cluster;
         let source = describe_cluster(&self.clients.source_admin).await?;
         let target = describe_cluster(&self.clients.target_admin).await?;
@@ -212,11 +223,12 @@ impl SourceConnector {
             .cluster_id
             .filter(|id| Some(id) == target.cluster_id.as_ref())
         {
-            return Ok(Some(format!(
+            return Ok(Readiness::Refused(format!(
                 "source and target are one cluster ({id}): its topics would be copied onto themselves; check bootstrap.servers"
             )));
         }
-        offsets_topic::ensure(&self.clients.worker, &self.config.worker.offsets_topic).await
+        let (alias, topic) = (&self.config.flow.target, &self.config.worker.offsets_topic);
+        offsets_topic::ensure(&self.clients.worker, alias, topic).await
     }
 
     /// One round of discovery, and what follows from it.
@@ -247,8 +259,28 @@ impl SourceConnector {
 
     fn log_new_troubles(&self, troubles: &[TopicTrouble]) {
         let known = self.status.borrow().troubles.clone();
+        let mut by_remedy: BTreeMap<_, Vec<&Topic>> = BTreeMap::new();
         for trouble in troubles.iter().filter(|trouble| !known.contains(trouble)) {
-            tracing::warn!(topic = %trouble.topic, reason = %trouble.reason, "not mirrored, others go on");
+            let TopicTrouble {
+                topic,
+                reason,
+                remedy,
+            } = trouble;
+            match remedy {
+                Some(remedy) => by_remedy.entry(remedy).or_default().push(topic),
+                None => tracing::warn!(%topic, reason, "not mirrored, others go on"),
+            }
+        }
+        // What a person has to do once is told once, however many topics wait for it.
+        for (remedy, topics) in by_remedy {
+            let is_first =
+                |trouble: &&TopicTrouble| Some(&trouble.topic) == topics.first().copied();
+            let reason = troubles
+                .iter()
+                .find(is_first)
+                .map(|trouble| trouble.reason.as_str());
+            let (topics, more) = named(topics.iter().copied());
+            tracing::error!(topics, more, reason, remedy, "not mirrored, others go on");
         }
     }
 

@@ -18,6 +18,7 @@ use twinlog_kafka::error::{Class, Error, ErrorCode, Result};
 use twinlog_kafka::metadata::{Metadata, Topics};
 
 use super::clients::Clients;
+use super::copies::{Copies, Shortage};
 use crate::status::TopicTrouble;
 
 /// Topics in one request.
@@ -90,13 +91,10 @@ fn select(config: &FlowConfig, source: &Metadata) -> (Vec<SourceTopic>, Vec<Topi
             Ok(Selection::Replicate) => {}
             Ok(Selection::NotSelected | Selection::Internal | Selection::Cycle) => continue,
             Ok(Selection::Circle(circle)) => {
-                let reason = format!(
-                    "it would be copied round in circles: {circle} keep its name; leave it out of {}",
-                    circle.keys()
-                );
                 troubles.push(TopicTrouble {
                     topic: name.clone(),
-                    reason,
+                    reason: format!("it would be copied round in circles: {circle} keep its name"),
+                    remedy: Some(format!("leave it out of {}", circle.keys())),
                 });
                 continue;
             }
@@ -105,6 +103,7 @@ fn select(config: &FlowConfig, source: &Metadata) -> (Vec<SourceTopic>, Vec<Topi
                 troubles.push(TopicTrouble {
                     topic: name.clone(),
                     reason,
+                    remedy: None,
                 });
                 continue;
             }
@@ -116,6 +115,7 @@ fn select(config: &FlowConfig, source: &Metadata) -> (Vec<SourceTopic>, Vec<Topi
             troubles.push(TopicTrouble {
                 topic: name.clone(),
                 reason,
+                remedy: None,
             });
             continue;
         }
@@ -172,6 +172,7 @@ async fn apply(
             TopicChange::Refuse(topic, refusal) => troubles.push(TopicTrouble {
                 topic: topic.name,
                 reason: refusal.to_string(),
+                remedy: None,
             }),
         }
     }
@@ -181,7 +182,10 @@ async fn apply(
         troubles.extend(refused);
         let results = create_topics(&clients.target_admin, &new).await?;
         let failed = |error: &Error| error.code() != Some(ErrorCode::TOPIC_ALREADY_EXISTS);
-        take_results(topics, &results, failed, &mut created, &mut troubles);
+        let brokers = clients.target_admin.metadata().brokers.len();
+        for (topic, error) in take_results(topics, results, failed, &mut created) {
+            troubles.push(creation_trouble(config, brokers, &topic, &error));
+        }
     }
     log_topics("topics created on the target", &created);
 
@@ -194,7 +198,8 @@ async fn apply(
         let topics: Vec<SourceTopic> = topics.iter().map(|(topic, _)| topic.clone()).collect();
         // Somebody else may have been quicker.
         let failed = |error: &Error| error.code() != Some(ErrorCode::INVALID_PARTITIONS);
-        take_results(&topics, &results, failed, &mut grown, &mut troubles);
+        let failures = take_results(&topics, results, failed, &mut grown);
+        troubles.extend(failures.iter().map(|(topic, error)| trouble(topic, error)));
     }
     log_topics("partitions added on the target", &grown);
     let names = created.iter().map(|topic| topic.remote.clone()).collect();
@@ -266,19 +271,42 @@ fn setting(entry: ConfigEntry) -> TopicSetting {
     }
 }
 
+/// Sorts topics into those that are done and those whose failure counts.
 fn take_results<V>(
     topics: &[SourceTopic],
-    results: &Results<Topic, V>,
+    mut results: Results<Topic, V>,
     failed: impl Fn(&Error) -> bool,
     done: &mut Vec<SourceTopic>,
-    troubles: &mut Vec<TopicTrouble>,
-) {
+) -> Vec<(Topic, Error)> {
+    let mut failures = Vec::new();
     for topic in topics {
-        match results.get(&topic.remote) {
+        match results.remove(&topic.remote) {
             Some(Ok(_)) => done.push(topic.clone()),
-            Some(Err(error)) if failed(error) => troubles.push(trouble(&topic.name, error)),
+            Some(Err(error)) if failed(&error) => failures.push((topic.name.clone(), error)),
             Some(Err(_)) | None => {}
         }
+    }
+    failures
+}
+
+fn creation_trouble(
+    config: &FlowConfig,
+    brokers: usize,
+    topic: &Topic,
+    error: &Error,
+) -> TopicTrouble {
+    let copies = Copies {
+        factor: config.replication_factor,
+        key: "replication.factor",
+        scope: config.flow.to_string(),
+    };
+    match copies.shortage(error, brokers) {
+        Some(Shortage { reason, remedy }) => TopicTrouble {
+            topic: topic.clone(),
+            reason,
+            remedy: Some(remedy),
+        },
+        None => trouble(topic, error),
     }
 }
 
@@ -286,6 +314,7 @@ fn trouble(topic: &Topic, error: &dyn std::error::Error) -> TopicTrouble {
     TopicTrouble {
         topic: topic.clone(),
         reason: error.to_string(),
+        remedy: None,
     }
 }
 
@@ -293,11 +322,13 @@ fn log_topics(what: &str, topics: &[SourceTopic]) {
     if topics.is_empty() {
         return;
     }
-    let named: Vec<&str> = topics
-        .iter()
-        .take(TOPICS_NAMED_MAX)
-        .map(|topic| topic.remote.as_str())
-        .collect();
-    let more = topics.len() - named.len();
-    tracing::info!(topics = named.join(", "), more, "{what}");
+    let (topics, more) = named(topics.iter().map(|topic| &topic.remote));
+    tracing::info!(topics, more, "{what}");
+}
+
+/// The first few topics as text, and how many more there are.
+pub fn named<'a>(topics: impl ExactSizeIterator<Item = &'a Topic>) -> (String, usize) {
+    let more = topics.len().saturating_sub(TOPICS_NAMED_MAX);
+    let named: Vec<&str> = topics.take(TOPICS_NAMED_MAX).map(Topic::as_str).collect();
+    (named.join(", "), more)
 }

@@ -3,6 +3,7 @@
 
 pub mod clients;
 pub mod connector;
+pub mod copies;
 pub mod discovery;
 pub mod logs;
 pub mod offsets_topic;

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use mini_kafka::Versions;
+use twinlog_core::config::flow::ReplicationFactor;
 use twinlog_mirror::status::FlowState;
 
 use crate::support::{Clusters, expect_status, stop};
@@ -184,6 +185,68 @@ async fn a_topic_without_an_id_that_is_deleted_on_the_target_is_filled_again() -
     clusters.target.delete_topic("us.orders");
 
     clusters.expect_copied("us.orders", 0, &["a"]).await?;
+    stop(flow).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_few_brokers_for_the_offsets_topic_block_a_flow_until_somebody_acts() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 1, 1);
+    clusters.produce("orders", 0, &["a"]).await?;
+
+    let mut config = clusters.config("")?;
+    config.worker.offsets_topic.replication_factor = ReplicationFactor::Copies(3);
+    let flow = clusters.mirror_as(config);
+    let blocked = |state: &FlowState| {
+        matches!(state, FlowState::Blocked { reason, remedy }
+            if reason.contains("has 1 broker and offset.storage.replication.factor is 3")
+                && remedy.contains("eu.offset.storage.replication.factor"))
+    };
+    expect_status(&flow, "blocked", |status| blocked(&status.state)).await?;
+
+    let compact = [("cleanup.policy", "compact")];
+    let offsets = "mm2-offsets.us.internal";
+    clusters.target.create_topic_with(offsets, 25, 1, &compact);
+    clusters.expect_copied("us.orders", 0, &["a"]).await?;
+    stop(flow).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_few_brokers_for_a_topic_are_told_with_the_key_to_set() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 1, 1);
+
+    let flow = clusters.mirror("us->eu.replication.factor = 2")?;
+    let status = expect_status(&flow, "reported", |status| !status.troubles.is_empty()).await?;
+
+    let trouble = &status.troubles[0];
+    assert!(
+        trouble.reason.contains("replication.factor is 2"),
+        "{trouble:?}"
+    );
+    let remedy = trouble.remedy.as_deref().unwrap_or_default();
+    assert!(
+        remedy.starts_with("set replication.factor = 1"),
+        "{trouble:?}"
+    );
+    stop(flow).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_partition_without_records_runs() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 3, 1);
+    clusters.produce("orders", 0, &["a"]).await?;
+
+    let flow = clusters.mirror("")?;
+    expect_status(&flow, "running everywhere", |status| {
+        status.tasks.iter().map(|task| task.running).sum::<usize>() == 3
+    })
+    .await?;
+
     stop(flow).await;
     Ok(())
 }

@@ -59,6 +59,9 @@ fn log(flow: &Flow, status: &FlowStatus, meter: &mut Meter) {
             );
         }
         FlowState::Connecting { trouble } => tracing::info!(%flow, trouble, "connecting"),
+        FlowState::Blocked { reason, remedy } => {
+            tracing::info!(%flow, reason, remedy, "blocked");
+        }
         FlowState::Refused { reason } => tracing::info!(%flow, reason, "refused"),
         FlowState::Stopped => {}
     }

@@ -79,6 +79,9 @@ pub fn flow(flow: &Flow, status: &FlowStatus, traffic: Traffic) -> FlowView {
         FlowState::Connecting {
             trouble: Some(trouble),
         } => (format!("connecting: {trouble}"), Health::Troubled),
+        FlowState::Blocked { reason, remedy } => {
+            (format!("blocked: {reason}: {remedy}"), Health::Bad)
+        }
         FlowState::Running => mirroring(status),
         FlowState::Refused { reason } => (format!("refused: {reason}"), Health::Bad),
         FlowState::Stopped => ("stopped".to_owned(), Health::Good),
@@ -168,7 +171,7 @@ pub fn troubles(status: &FlowStatus) -> Vec<Trouble> {
         what: trouble.topic.to_string(),
         since: None,
         reason: trouble.reason.clone(),
-        remedy: None,
+        remedy: trouble.remedy.clone(),
     });
     let mut all: Vec<_> = topics.chain(paused).collect();
     // Topics, whose time is not known, come first: a whole topic weighs more than a partition.
@@ -258,6 +261,14 @@ mod tests {
                 "refused: no",
                 Health::Bad,
             ),
+            (
+                FlowState::Blocked {
+                    reason: "1 broker".to_owned(),
+                    remedy: "set it to 1".to_owned(),
+                },
+                "blocked: 1 broker: set it to 1",
+                Health::Bad,
+            ),
             (FlowState::Stopped, "stopped", Health::Good),
         ] {
             let shown = shown(&status(state, TaskStatus::default()));
@@ -277,6 +288,7 @@ mod tests {
         status.troubles = vec![TopicTrouble {
             topic: Topic::from("clicks"),
             reason: "not permitted".to_owned(),
+            remedy: None,
         }];
 
         let names: Vec<_> = shown(&status)
