@@ -18,6 +18,7 @@ use crossterm::terminal::{
     LeaveAlternateScreen,
 };
 use crossterm::{Command, execute};
+use rustix::process::Signal;
 use tokio::time::Instant;
 
 use super::table::{self, Row, Size, Style};
@@ -68,12 +69,11 @@ impl Screen {
         std::thread::Builder::new()
             .name("screen".to_owned())
             .spawn(move || {
-                // Dropped in the reverse order: the terminal is given back, then the held lines are
-                // printed.
+                // The terminal is given back, then the held lines are printed, in the reverse order
+                // of what is here.
                 let _alive = alive;
                 let pane = pane;
-                let _taken = taken;
-                if let Err(error) = show(&pane, view, quit, &seen) {
+                if let Err(error) = show(taken, &pane, view, quit, &seen) {
                     tracing::warn!(%error, "the live table ended");
                 }
             })?;
@@ -110,7 +110,32 @@ impl Drop for Taken {
     }
 }
 
+/// Stops the process, as Ctrl-Z does where nobody has taken the keys, and takes the terminal again
+/// once the process goes on in the foreground.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nothing tells of what the shell does"
+)]
+fn suspend(taken: Taken, close: &AtomicBool) -> io::Result<Option<Taken>> {
+    drop(taken);
+    rustix::process::kill_current_process_group(Signal::TSTP)?;
+    loop {
+        // Also while the signal is on its way, and while the shell that puts us in the foreground
+        // sets the terminal up as it was.
+        std::thread::sleep(LOOK_EVERY);
+        if close.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        if is_possible() {
+            std::thread::sleep(LOOK_EVERY);
+            break;
+        }
+    }
+    Taken::take().map(Some)
+}
+
 fn show(
+    mut taken: Taken,
     pane: &Pane,
     mut view: impl FnMut() -> View,
     quit: impl Fn(),
@@ -133,6 +158,13 @@ fn show(
                     quit();
                     due = Instant::now();
                 }
+                Event::Key(key) if is_control(key, 'z') => match suspend(taken, close)? {
+                    Some(again) => {
+                        taken = again;
+                        due = Instant::now();
+                    }
+                    None => return Ok(()),
+                },
                 Event::Resize(..) => due = Instant::now(),
                 _ => {}
             }
@@ -142,8 +174,13 @@ fn show(
 }
 
 fn ends(key: KeyEvent) -> bool {
-    let control_c = key.code == KeyCode::Char('c') && key.modifiers == KeyModifiers::CONTROL;
-    key.kind == KeyEventKind::Press && (key.code == KeyCode::Char('q') || control_c)
+    let is_q = key.kind == KeyEventKind::Press && key.code == KeyCode::Char('q');
+    is_q || is_control(key, 'c')
+}
+
+fn is_control(key: KeyEvent, letter: char) -> bool {
+    let is_letter = key.code == KeyCode::Char(letter) && key.modifiers == KeyModifiers::CONTROL;
+    key.kind == KeyEventKind::Press && is_letter
 }
 
 /// Writes all rows at once, over what is there, so that nothing flickers.

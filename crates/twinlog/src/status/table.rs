@@ -137,19 +137,52 @@ fn troubles(flows: &[FlowView], size: Size) -> Vec<Row> {
     let heading = format!("STANDING STILL: {}", all.len());
     let mut rows = vec![Row::default(), Row::of(Style::Dim, &heading)];
     for (shown, (flow, trouble)) in all.iter().enumerate() {
-        let mut told = trouble_row(flow, trouble).wrapped(size.width);
-        if let Some(remedy) = &trouble.remedy {
-            told.extend(Row::of(Style::Dim, &format!("{INDENT}{remedy}")).wrapped(size.width));
-        }
         // One row is kept for how many more there are.
-        if rows.len() + told.len() + 1 > size.height / 3 {
+        let room = (size.height / 3).saturating_sub(rows.len() + 1);
+        let told = [
+            whole(flow, trouble, size.width),
+            brief(flow, trouble, size.width),
+        ];
+        let Some(told) = told.into_iter().find(|told| told.len() <= room) else {
             let more = format!("{INDENT}and {} more", all.len() - shown);
             rows.push(Row::of(Style::Dim, &more));
             break;
-        }
+        };
         rows.extend(told);
     }
     rows
+}
+
+/// Everything about it, in as many rows as it takes.
+fn whole(flow: &str, trouble: &Trouble, width: usize) -> Vec<Row> {
+    let mut told = trouble_row(flow, trouble).wrapped(width);
+    if let Some(remedy) = &trouble.remedy {
+        told.extend(Row::of(Style::Dim, &format!("{INDENT}{remedy}")).wrapped(width));
+    }
+    told
+}
+
+/// Its name in one row and the reason in another, as much of them as fits.
+fn brief(flow: &str, trouble: &Trouble, width: usize) -> Vec<Row> {
+    let room = width.saturating_sub(length(flow) + 1);
+    let name = Row(vec![
+        (Style::Plain, format!("{flow} ")),
+        (Style::Bold, elided(&trouble.what, room)),
+    ]);
+    let reason = format!("{INDENT}{}", trouble.reason);
+    vec![name, Row::of(Style::Warning, &reason)]
+}
+
+/// Both ends of a long name: the number of a partition is at its end.
+fn elided(name: &str, width: usize) -> String {
+    let surplus = (length(name) + 1).saturating_sub(width);
+    if surplus <= 1 {
+        return name.to_owned();
+    }
+    let first = width.saturating_sub(1) / 2;
+    let start: String = name.chars().take(first).collect();
+    let end: String = name.chars().skip(first + surplus).collect();
+    format!("{start}…{end}")
 }
 
 fn trouble_row(flow: &str, trouble: &Trouble) -> Row {
@@ -391,6 +424,25 @@ us->eu orders-1 for 1m01s: the record at offset 42 is too large
     raise max.message.bytes
     and 7 more";
         assert_eq!(drawn(&view, &[], 80, 21).trim_end(), expected);
+    }
+
+    #[test]
+    fn a_long_name_gives_way_to_the_reason_on_a_small_screen() {
+        let mut view = view();
+        view.flows.truncate(1);
+        view.flows[0].troubles = vec![trouble(&format!("{}-12", "n".repeat(249)))];
+
+        let drawn = drawn(&view, &[], 80, 20);
+
+        let half = "n".repeat(36);
+        let expected = format!(
+            "\
+STANDING STILL: 1
+us->eu {half}…{}-12
+    the record at offset 42 is too large",
+            "n".repeat(33)
+        );
+        assert!(drawn.contains(&expected), "{drawn}");
     }
 
     #[test]
