@@ -58,6 +58,12 @@ pub enum PauseReason {
         /// What was found.
         message: String,
     },
+    /// The target's log holds records of ours that do not follow on: some are missing, or are there
+    /// twice.
+    OutOfSequence {
+        /// What was found.
+        message: String,
+    },
     /// The target lost records that it had acknowledged, and more than can be found again.
     TargetTruncated {
         /// How many.
@@ -83,6 +89,14 @@ pub enum PauseReason {
 }
 
 impl PauseReason {
+    /// Whether the copy is not, or may not be, what it should be.
+    pub fn is_grave(&self) -> bool {
+        matches!(
+            self,
+            PauseReason::OutOfSequence { .. } | PauseReason::TargetTruncated { .. }
+        )
+    }
+
     /// What a person can do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -97,7 +111,7 @@ impl PauseReason {
             }
             PauseReason::Permission { .. } => "grant it; it is tried again every half minute",
             PauseReason::ForeignWriter { .. } => "let nothing else write to the target topic",
-            PauseReason::TargetTruncated { .. } => {
+            PauseReason::OutOfSequence { .. } | PauseReason::TargetTruncated { .. } => {
                 "delete the target topic, so that it is filled again from the source"
             }
             PauseReason::Damaged { .. } => {
@@ -137,6 +151,12 @@ impl fmt::Display for PauseReason {
             PauseReason::Permission { message } => write!(f, "not permitted: {message}"),
             PauseReason::ForeignWriter { message } => {
                 write!(f, "something else writes to the target topic: {message}")
+            }
+            PauseReason::OutOfSequence { message } => {
+                write!(
+                    f,
+                    "records of ours on the target are missing or there twice: {message}"
+                )
             }
             PauseReason::TargetTruncated { records } => {
                 write!(f, "the target lost {records} records it had acknowledged")

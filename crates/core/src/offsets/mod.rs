@@ -1,9 +1,11 @@
 //! The arithmetic of positions: which upstream records a target's log holds, judged by log end and
 //! sequence numbers.
 
+mod count;
 mod settle;
 
-pub use settle::{Expects, Settled, TargetTail, settle, settle_counted};
+pub use self::count::{OutOfSequence, TailCount, TailCounter};
+pub use self::settle::{Expects, Settled, TargetTail, settle, settle_counted};
 
 use crate::ids::{DownstreamOffset, Flow};
 

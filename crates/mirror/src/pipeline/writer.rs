@@ -123,7 +123,10 @@ pub struct Writer {
     queued_bytes: usize,
     next_ticket: u64,
     there: There,
-    in_flight_max: usize,
+    /// The broker's entry of our producer is young: it will not forget us while more is sent.
+    is_remembered: bool,
+    /// Batches that end before this (Unix, ms) are old: it may forget us by them.
+    old_before: i64,
     in_doubt: bool,
 }
 
@@ -156,7 +159,8 @@ impl Writer {
             queued_bytes: 0,
             next_ticket: 0,
             there: There::default(),
-            in_flight_max: 1,
+            is_remembered: false,
+            old_before: i64::MIN,
             in_doubt: true,
         }
     }
@@ -228,7 +232,24 @@ impl Writer {
 
     /// Whether [`Writer::send`] would give a batch.
     pub fn can_send(&self) -> bool {
-        !self.in_doubt && !self.queue.is_empty() && self.window.len() < self.in_flight_max
+        let Some(next) = self.queue.front().filter(|_| !self.in_doubt) else {
+            return false;
+        };
+        let is_old = |piece: &Piece| piece.batch.header().max_timestamp < self.old_before;
+        let has_room = self.is_remembered
+            && self.window.len() < IN_FLIGHT_MAX
+            && !is_old(next)
+            && !self.window.iter().any(|sent| is_old(&sent.piece));
+        self.window.is_empty() || has_room
+    }
+
+    /// Tells which batches are old (Unix, ms). A broker keeps our producer's entry, and with it the
+    /// check that makes a batch go to its place or nowhere, for a time (`producer.id.expiration.ms`)
+    /// that it counts from the *records'* time. Where there is no entry any first sequence passes:
+    /// were the first of several batches refused, the second would be taken in its place. So an old
+    /// batch goes alone, as does the one behind it, and the first after a doubt.
+    pub fn set_old_before(&mut self, old_before: i64) {
+        self.old_before = old_before;
     }
 
     /// The size of the batch that [`Writer::send`] would give.
@@ -290,7 +311,7 @@ impl Writer {
         if foreign > 0 {
             self.renumber();
         }
-        self.in_flight_max = IN_FLIGHT_MAX;
+        self.is_remembered = sent.piece.batch.header().max_timestamp >= self.old_before;
         Acked::InPlace {
             records,
             bytes,
@@ -380,6 +401,7 @@ impl Writer {
     pub fn restart(&mut self, frontier: Frontier) {
         *self = Writer {
             next_ticket: self.next_ticket,
+            old_before: self.old_before,
             ..Writer::new(self.producer_id, frontier)
         };
     }
@@ -408,12 +430,7 @@ impl Writer {
             self.frontier.mark.sequence = sequence.plus(-self.there.total);
         }
         self.next = self.frontier.mark;
-        // Without an entry any first sequence passes: were the first of several batches refused,
-        // the second would be taken in its place. So one goes ahead alone.
-        self.in_flight_max = match expects {
-            Expects::Exactly(_) => IN_FLIGHT_MAX,
-            Expects::Anything | Expects::Restart => 1,
-        };
+        self.is_remembered = false;
         self.in_doubt = false;
     }
 

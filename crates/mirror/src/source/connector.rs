@@ -62,6 +62,7 @@ pub struct SourceConnector {
     clients: Clients,
     budget: MemoryBudget,
     positions: PositionStore,
+    wall_clock: WallClock,
     status: watch::Sender<ConnectorStatus>,
     running: JoinSet<()>,
     tasks: Vec<RunningTask>,
@@ -109,13 +110,14 @@ impl SourceConnector {
             config.worker.offsets_topic.name.clone(),
             &config.source_connector_name,
             config.flow.source.as_str(),
-            wall_clock,
+            wall_clock.clone(),
         );
         let connector = SourceConnector {
             config: Arc::new(config),
             clients,
             budget,
             positions,
+            wall_clock,
             status,
             running: JoinSet::new(),
             tasks: Vec::new(),
@@ -427,6 +429,7 @@ impl SourceConnector {
             target: self.clients.target_writer.clone(),
             budget: self.budget.clone(),
             positions: self.positions.clone(),
+            wall_clock: self.wall_clock.clone(),
         };
         let config = task_config(&self.config, index, generation);
         let task = Task::new(config, context, messages, status);

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use twinlog_core::ids::{DownstreamOffset, TopicPartition, UpstreamOffset};
-use twinlog_core::offsets::{Expects, Sequence, TargetTail};
+use twinlog_core::offsets::{
+    Expects, OutOfSequence, Sequence, TailCount, TailCounter, TargetMark, TargetTail,
+};
 use twinlog_kafka::admin::{
     ListedOffset, OffsetQuery, ProducerState, Results, View, describe_producers, list_offsets,
 };
@@ -116,44 +118,71 @@ fn expects(producers: &[ProducerState], producer_id: i64) -> Expects {
     }
 }
 
-/// Whose records lie in a stretch of a target log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TailCount {
-    /// Under our producer id.
-    pub ours: i64,
-    /// Under others', control records included.
-    pub foreign: i64,
-}
-
-/// Counts the records of a target log in `from..to` by the headers of their batches.
+/// Counts the records of a target log from `mark` to `to` by the headers of their batches. Batches
+/// of ours that do not follow on from the mark are an answer of their own.
 ///
 /// # Errors
 /// Those of fetching, and [`Error::Records`] for a stretch that cannot be read.
 pub async fn count(
     client: &Client,
     partition: &TopicPartition,
-    from: DownstreamOffset,
+    mark: TargetMark,
     to: DownstreamOffset,
     producer_id: i64,
-) -> Result<TailCount> {
+) -> Result<Result<TailCount, OutOfSequence>> {
+    let mut counter = TailCounter::new(mark);
+    let mut out_of_sequence = None;
+    each_batch(client, partition, mark.downstream, to, |seen| {
+        let sequence = (seen.producer_id == producer_id).then_some(seen.sequence);
+        let added = counter.add(seen.base, seen.next.min(to), sequence.flatten());
+        out_of_sequence = out_of_sequence.or(added.err());
+    })
+    .await?;
+    Ok(out_of_sequence.map_or_else(|| Ok(counter.count()), Err))
+}
+
+/// The part of a batch's header that says whose it is.
+struct Seen {
+    base: DownstreamOffset,
+    next: DownstreamOffset,
+    producer_id: i64,
+    sequence: Option<Sequence>,
+}
+
+/// Shows the batches of a target log in `from..to`.
+async fn each_batch(
+    client: &Client,
+    partition: &TopicPartition,
+    from: DownstreamOffset,
+    to: DownstreamOffset,
+    mut show: impl FnMut(Seen),
+) -> Result<()> {
     let mut reader = Reader::open(client, partition).await?;
-    let (mut at, mut count) = (from.0, TailCount::default());
-    while at < to.0 {
+    let mut at = from;
+    while at < to {
         let before = at;
-        for entry in reader.read(at).await? {
-            let (base, next, producer) = match &entry {
+        for entry in reader.read(at.0).await? {
+            let seen = match &entry {
                 Entry::Batch(batch) => {
                     let header = batch.header();
-                    (header.base_offset, header.next_offset(), header.producer_id)
+                    Seen {
+                        base: DownstreamOffset(header.base_offset),
+                        next: DownstreamOffset(header.next_offset()),
+                        producer_id: header.producer_id,
+                        sequence: Sequence::new(header.base_sequence),
+                    }
                 }
-                Entry::Legacy(message) => (at, message.next_offset(), -1),
+                Entry::Legacy(message) => Seen {
+                    base: at,
+                    next: DownstreamOffset(message.next_offset()),
+                    producer_id: -1,
+                    sequence: None,
+                },
             };
-            let records = (next.min(to.0) - base.max(at)).max(0);
-            match producer == producer_id {
-                true => count.ours += records,
-                false => count.foreign += records,
+            at = seen.next;
+            if seen.base < to {
+                show(seen);
             }
-            at = next;
         }
         if at == before {
             // What lies above the high watermark is not to be had yet; it will be, or it will
@@ -161,7 +190,7 @@ pub async fn count(
             return Err(still_moving(partition));
         }
     }
-    Ok(count)
+    Ok(())
 }
 
 /// What a log expects of `producer_id` judged by its last batch, for brokers that cannot be asked

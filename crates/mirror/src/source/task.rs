@@ -51,7 +51,7 @@ use self::storing::{Confirmed, Stored};
 use self::timers::{Timer, Timers};
 use self::watching::WATCH_INTERVAL;
 use self::writing::{ProduceDone, TargetBroker};
-use super::positions::PositionStore;
+use super::positions::{PositionStore, WallClock};
 use crate::pipeline::planner::Rules;
 use crate::pipeline::rebuild::Rebuilt;
 use crate::status::{Counters, PartitionState, PauseReason, Paused, TaskStatus};
@@ -101,7 +101,6 @@ pub enum Message {
 }
 
 /// The clusters and what else a task works with.
-#[derive(Debug)]
 pub struct TaskContext {
     /// The cluster that is read.
     pub source: Client,
@@ -111,6 +110,8 @@ pub struct TaskContext {
     pub budget: MemoryBudget,
     /// Where positions are stored.
     pub positions: PositionStore,
+    /// The time that records are compared with, Unix, ms.
+    pub wall_clock: WallClock,
 }
 
 /// The task.
@@ -359,7 +360,11 @@ impl Task {
         };
         if entry.last_pause.as_ref() != Some(&reason) {
             let _span = entry.span().entered();
-            tracing::warn!(%reason, remedy = reason.remedy(), "paused, others go on");
+            let remedy = reason.remedy();
+            match reason.is_grave() {
+                true => tracing::error!(%reason, remedy, "paused, others go on"),
+                false => tracing::warn!(%reason, remedy, "paused, others go on"),
+            }
             entry.last_pause = Some(reason.clone());
         }
         if let Some(lane) = &mut entry.lane {

@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use twinlog_kafka::batch::Record;
 use twinlog_mirror::status::{FlowStatus, PauseReason};
 
-use crate::support::{Clusters, expect_status, numbers, stop, texts};
+use crate::support::{Clusters, expect_status, numbers, read, stop, texts};
 
 /// Writes in small batches while `disturb` is called between them, and expects every record once
 /// and in order.
@@ -118,6 +118,70 @@ async fn a_full_partition_goes_on_when_its_broker_could_not_be_reached_for_a_whi
         .expect_copied("us.orders", 0, &["first", &a, &b])
         .await?;
     stop(flow).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_records_are_copied_once_though_batches_are_refused_and_the_broker_forgets_us()
+-> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 1, 1);
+    let mut odd = false;
+    let produce = clusters.target.on(ApiKey::Produce).topic("us.orders");
+    produce.decide(move |_| {
+        odd = !odd;
+        match odd {
+            true => Fault::Error(ResponseError::CorruptMessage),
+            false => Fault::Pass,
+        }
+    });
+    let flow = clusters.mirror("")?;
+    let all = numbers(0..60);
+    for value in &all {
+        let record = Record {
+            timestamp: 1_000,
+            value: Some(Bytes::from(value.clone())),
+            ..Record::default()
+        };
+        clusters.produce_records("orders", 0, &[record]).await?;
+        clusters
+            .target
+            .expire_producers(Duration::from_secs(86_400));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+
+    clusters.expect_copied("us.orders", 0, &texts(&all)).await?;
+    stop(flow).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_of_ours_that_do_not_follow_on_stop_the_partition() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 1, 1);
+    clusters.produce("orders", 0, &["a"]).await?;
+    let flow = clusters.mirror("")?;
+    clusters.expect_copied("us.orders", 0, &["a"]).await?;
+    stop(flow).await;
+
+    // "b" was refused, and "c" taken in its place.
+    clusters.target.expire_producers(Duration::ZERO);
+    clusters.write_as_mirror("us.orders", 0, "c", 2).await?;
+    clusters.produce("orders", 0, &["b"]).await?;
+    clusters.produce("orders", 0, &["c"]).await?;
+    let flow = clusters.mirror("")?;
+
+    let status = expect_status(&flow, "paused", |status| {
+        status.tasks.iter().any(|task| !task.paused.is_empty())
+    })
+    .await?;
+    let reason = &status.tasks[0].paused[0].reason;
+    assert!(
+        matches!(reason, PauseReason::OutOfSequence { .. }),
+        "{reason:?}"
+    );
+    stop(flow).await;
+    assert_eq!(read(&clusters.target, "us.orders", 0)?, ["a", "c"]);
     Ok(())
 }
 

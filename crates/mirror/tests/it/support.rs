@@ -11,7 +11,8 @@ use testkit::{InMemory, eventually_async};
 use tokio::time::Instant;
 use twinlog_core::config::MirrorConfig;
 use twinlog_core::config::flow::FlowConfig;
-use twinlog_core::ids::{Topic, TopicId};
+use twinlog_core::ids::{Flow, Topic, TopicId};
+use twinlog_core::offsets::producer_id;
 use twinlog_kafka::batch::{
     Compression, DecodeLimits, Entry, ProducerStamp, Record, decode, encode, restamp, walk,
 };
@@ -24,6 +25,9 @@ use twinlog_mirror::status::FlowStatus;
 
 /// Long enough for everything, as the clock jumps.
 pub const WITHIN: Duration = Duration::from_secs(120);
+
+/// The mirror's time, and that of records unless they say otherwise (Unix, ms).
+pub const NOW_MS: i64 = 1_750_000_000_000;
 
 /// A source and a target.
 pub struct Clusters {
@@ -79,7 +83,7 @@ impl Clusters {
                     .transport
             }),
             budget: self.budget.clone(),
-            wall_clock: Arc::new(|| 1_750_000_000_000),
+            wall_clock: Arc::new(|| NOW_MS),
         };
         FlowHandle::start(config, &context)
     }
@@ -107,7 +111,7 @@ impl Clusters {
     /// Writes values as one batch into a source partition.
     pub async fn produce(&self, topic: &str, partition: i32, values: &[&str]) -> Result<()> {
         let record = |value: &&str| Record {
-            timestamp: 1_000,
+            timestamp: NOW_MS,
             value: Some(Bytes::copy_from_slice(value.as_bytes())),
             ..Record::default()
         };
@@ -122,29 +126,35 @@ impl Clusters {
         partition: i32,
         records: &[Record],
     ) -> Result<()> {
-        let batch = encode(records, Compression::None)?.context("there are records")?;
-        let named = twinlog_kafka::metadata::Topics::Named([Topic::from(topic)].into());
-        let metadata = self.source_client.refresh(&named).await?;
-        let at = twinlog_core::ids::TopicPartition::new(topic, partition);
-        let leader = metadata.leader(&at).context("it has a leader")?;
-        let connection = self
-            .source_client
-            .connection(leader.broker, Purpose::General)
-            .await?;
-        let item = ProduceItem {
-            topic: at.topic,
-            topic_id: TopicId::ZERO,
+        write(
+            &self.source_client,
+            topic,
             partition,
-            header: restamp(&batch, ProducerStamp::NONE),
-            body: batch.body(),
+            records,
+            ProducerStamp::NONE,
+        )
+        .await
+    }
+
+    /// Writes a value into a copy as the mirror itself would, with this sequence number.
+    pub async fn write_as_mirror(
+        &self,
+        topic: &str,
+        partition: i32,
+        value: &'static str,
+        sequence: i32,
+    ) -> Result<()> {
+        let record = Record {
+            value: Some(Bytes::from_static(value.as_bytes())),
+            ..Record::default()
         };
-        let sent = produce::send(&connection, &ProduceOptions::default(), vec![item]).await?;
-        for produced in sent.results().await? {
-            Error::check(produced.error.0, produced.message.as_deref(), || {
-                "produce".into()
-            })?;
-        }
-        Ok(())
+        let stamp = ProducerStamp {
+            producer_id: producer_id(&Flow::new("us", "eu")),
+            producer_epoch: 0,
+            base_sequence: sequence,
+        };
+        let client = Client::new(InMemory::client_config(&self.target)?);
+        write(&client, topic, partition, &[record], stamp).await
     }
 
     /// Waits until a target partition holds exactly these values.
@@ -159,6 +169,36 @@ impl Clusters {
         })
         .await
     }
+}
+
+/// Writes records as one batch.
+async fn write(
+    client: &Client,
+    topic: &str,
+    partition: i32,
+    records: &[Record],
+    stamp: ProducerStamp,
+) -> Result<()> {
+    let batch = encode(records, Compression::None)?.context("there are records")?;
+    let named = twinlog_kafka::metadata::Topics::Named([Topic::from(topic)].into());
+    let metadata = client.refresh(&named).await?;
+    let at = twinlog_core::ids::TopicPartition::new(topic, partition);
+    let leader = metadata.leader(&at).context("it has a leader")?;
+    let connection = client.connection(leader.broker, Purpose::General).await?;
+    let item = ProduceItem {
+        topic: at.topic,
+        topic_id: TopicId::ZERO,
+        partition,
+        header: restamp(&batch, stamp),
+        body: batch.body(),
+    };
+    let sent = produce::send(&connection, &ProduceOptions::default(), vec![item]).await?;
+    for produced in sent.results().await? {
+        Error::check(produced.error.0, produced.message.as_deref(), || {
+            "produce".into()
+        })?;
+    }
+    Ok(())
 }
 
 /// The values in a partition, read from inside the cluster.

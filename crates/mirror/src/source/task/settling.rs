@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use tokio::time::Instant;
 use twinlog_core::config::flow::OffsetReset;
 use twinlog_core::ids::{Topic, TopicPartition};
-use twinlog_core::offsets::{Expects, Sequence, TargetMark, TargetTail};
+use twinlog_core::offsets::{Expects, OutOfSequence, Sequence, TailCount, TargetMark, TargetTail};
 use twinlog_kafka::admin::Results;
 use twinlog_kafka::error::{Error, Result};
 
@@ -19,7 +19,7 @@ use super::timers::Timer;
 use super::{Event, Task, log_failure};
 use crate::pipeline::lane::Lane;
 use crate::pipeline::writer::{Frontier, Resumed};
-use crate::source::logs::{self, LogEnds, TailCount};
+use crate::source::logs::{self, LogEnds};
 use crate::status::PauseReason;
 use crate::verdict::{Refused, Verdict, verdict};
 
@@ -46,7 +46,7 @@ pub struct Looked {
 pub struct Counted {
     id: EntryId,
     expects: Expects,
-    result: Result<TailCount>,
+    result: Result<Result<TailCount, OutOfSequence>>,
 }
 
 /// What target logs were found to hold beyond stored positions, for one line in the log however
@@ -314,13 +314,7 @@ impl Task {
         let partition = entry.spec.target.clone();
         let (client, producer_id) = (self.context.target.clone(), self.config.producer_id);
         self.push(async move {
-            let result = logs::count(
-                &client,
-                &partition,
-                mark.downstream,
-                tail.log_end,
-                producer_id,
-            );
+            let result = logs::count(&client, &partition, mark, tail.log_end, producer_id);
             Event::Counted(Counted {
                 id,
                 expects: tail.expects,
@@ -343,7 +337,11 @@ impl Task {
             return self.touch(id);
         };
         match counted.result {
-            Ok(count) => {
+            Ok(Err(found)) => {
+                let message = found.to_string();
+                self.pause(id, PauseReason::OutOfSequence { message });
+            }
+            Ok(Ok(count)) => {
                 let before = lane.writer.frontier();
                 let resumed = lane
                     .writer

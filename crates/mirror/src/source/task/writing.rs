@@ -20,6 +20,10 @@ use crate::verdict::{Verdict, verdict};
 /// A request is sent when it has this much; one more batch may come on top.
 const REQUEST_BYTES_MAX: usize = 4 << 20;
 
+/// Batches older than this the broker may forget while they are sent: half of the time after which
+/// it does so as a rule (`producer.id.expiration.ms`).
+const YOUNG_MS: i64 = 12 * 3_600_000;
+
 /// One broker of the target.
 #[derive(Default)]
 pub struct TargetBroker {
@@ -50,10 +54,14 @@ impl Task {
             return;
         };
         let is_due = entry.not_before.is_none_or(|at| at <= Instant::now());
-        let can_send = entry
-            .lane
-            .as_ref()
-            .is_some_and(|lane| lane.writer.can_send());
+        let old_before = match entry.spec.rules.target_stamps {
+            true => i64::MIN,
+            false => (self.context.wall_clock)() - YOUNG_MS,
+        };
+        let can_send = entry.lane.as_mut().is_some_and(|lane| {
+            lane.writer.set_old_before(old_before);
+            lane.writer.can_send()
+        });
         if entry.is_ready || !can_send || entry.pause.is_some() || !is_due {
             return;
         }
