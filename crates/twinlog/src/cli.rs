@@ -11,7 +11,9 @@ use crate::logging::LogOptions;
 /// Mirrors Kafka clusters, with the configuration files of MirrorMaker 2
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 done, 1 failed, 2 misused or refused configuration.")]
+#[command(
+    after_help = "Exit codes: 0 done, 1 failed (`check`: a file has errors), 2 misused (`run`: the file has errors)."
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

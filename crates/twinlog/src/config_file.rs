@@ -1,7 +1,7 @@
 //! Reading a configuration file and telling a person, or a program, what is in it.
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -10,6 +10,9 @@ use twinlog_core::config::{self, Origin, Problem, Report, Section, Severity};
 use twinlog_core::ids::Flow;
 
 use crate::failure::Failure;
+
+/// Warnings that are shown of one file; errors are shown all.
+const WARNINGS_SHOWN_MAX: usize = 100;
 
 /// A file and what was found in it.
 pub struct ConfigFile {
@@ -64,11 +67,19 @@ pub fn load(path: &Path, clusters: &[String]) -> Result<MirrorConfig, Failure> {
 }
 
 impl ConfigFile {
-    /// Reads and checks `path`; a file that can't be read is a problem like any other.
+    /// Reads and checks `path`, or standard input for `-`; a file that can't be read is a problem like any other.
     pub fn read(path: &Path, clusters: &[String]) -> Self {
-        let name = path.display().to_string();
+        let is_stdin = path == Path::new("-");
+        let name = match is_stdin {
+            true => "standard input".to_owned(),
+            false => path.display().to_string(),
+        };
         let targets = (!clusters.is_empty()).then_some(clusters);
-        let report = match fs::read(path) {
+        let read = match is_stdin {
+            true => read_stdin(),
+            false => fs::read(path),
+        };
+        let report = match read {
             Ok(bytes) => config::check(&bytes, targets),
             Err(error) => Report {
                 problems: vec![
@@ -113,7 +124,14 @@ impl ConfigFile {
 
     /// Writes every problem with its place and remedy.
     pub fn write_problems(&self, out: &mut impl Write, style: Style) -> io::Result<()> {
+        let mut warnings = 0;
         for problem in &self.report.problems {
+            if problem.severity == Severity::Warning {
+                warnings += 1;
+                if warnings > WARNINGS_SHOWN_MAX {
+                    continue;
+                }
+            }
             let severity = match problem.severity {
                 Severity::Error => style.paint("1;31", "error"),
                 Severity::Warning => style.paint("1;33", "warning"),
@@ -130,13 +148,21 @@ impl ConfigFile {
                 writeln!(out, "{}: {hint}", style.paint("36", "hint"))?;
             }
         }
+        if warnings > WARNINGS_SHOWN_MAX {
+            let more = warnings - WARNINGS_SHOWN_MAX;
+            writeln!(out, "{}: and {more} more warnings", self.name)?;
+        }
         Ok(())
     }
 
     /// Writes which flows there are.
     pub fn write_flows(&self, out: &mut impl Write) -> io::Result<()> {
         for flow in self.report.config.iter().flat_map(|config| &config.flows) {
-            writeln!(out, "  {}: {}", flow.flow, role_text(flow.role))?;
+            let so_far = match flow.role {
+                FlowRole::Replicates => "",
+                FlowRole::HeartbeatsOnly => ", not written so far",
+            };
+            writeln!(out, "  {}: {}{so_far}", flow.flow, role_text(flow.role))?;
         }
         Ok(())
     }
@@ -192,6 +218,12 @@ impl ConfigFile {
         }
         file
     }
+}
+
+fn read_stdin() -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn role_text(role: FlowRole) -> &'static str {

@@ -46,6 +46,17 @@ pub(super) fn aliases(properties: &Properties, problems: &mut Problems) -> Vec<C
             );
             continue;
         }
+        if !value::is_name(alias) {
+            let hint = match alias.contains([' ', '\t']) {
+                true => "an alias must not hold a blank; a comma separates clusters",
+                false => "letters, digits, `.`, `_` and `-` are allowed: topics are named after it",
+            };
+            problems.push(
+                Problem::error(format!("`{alias}` can't be the name of a cluster"))
+                    .at(clusters.line, "clusters")
+                    .hint(hint),
+            );
+        }
         aliases.push(ClusterAlias::from(alias));
     }
     if aliases.len() < 2 {
@@ -128,7 +139,7 @@ pub(super) fn check(resolver: &Resolver, built: &[Built], problems: &mut Problem
             .all(|flow| flow.role == FlowRole::HeartbeatsOnly)
     {
         problems.push(
-            Problem::warning("no flow is enabled: only heartbeats are written")
+            Problem::error("no flow is enabled, and heartbeats alone are not written so far")
                 .hint(format!("write `{}.enabled = true`", flows[0].flow)),
         );
     }
@@ -141,7 +152,9 @@ fn addresses(resolver: &Resolver, flow: &FlowConfig, problems: &mut Problems) {
     ];
     for (cluster, alias) in sides {
         let key = format!("{alias}.bootstrap.servers");
-        if cluster.admin.bootstrap.is_empty() && resolver.written(&key).is_none() {
+        // Keys of an alias that can't be one can't be written; that is told already.
+        let is_missing = cluster.admin.bootstrap.is_empty() && resolver.written(&key).is_none();
+        if is_missing && value::is_name(alias.as_str()) {
             problems.push(
                 Problem::error(format!("`{key}` is missing"))
                     .hint(format!("write `{key} = host:9092`")),
@@ -150,6 +163,16 @@ fn addresses(resolver: &Resolver, flow: &FlowConfig, problems: &mut Problems) {
     }
 }
 
+/// What somebody writes who wants a connection that is encrypted or asks for a password.
+const ASKS_FOR_SECURITY: [&str; 6] = [
+    "sasl.mechanism",
+    "sasl.jaas.config",
+    "ssl.truststore.location",
+    "ssl.truststore.certificates",
+    "ssl.keystore.location",
+    "ssl.keystore.certificate.chain",
+];
+
 /// Only plain connections work so far; each line that asks for others is named.
 fn security(resolver: &Resolver, flow: &Flow, problems: &mut Problems) {
     let connector = resolver.connector(flow, SOURCE_CONNECTOR);
@@ -157,6 +180,24 @@ fn security(resolver: &Resolver, flow: &Flow, problems: &mut Problems) {
     let mut layers = vec![resolve::writer(&worker, &connector), worker];
     for side in [Side::Source, Side::Target] {
         layers.extend(ClientKind::ALL.map(|kind| resolve::client(&connector, side, kind)));
+    }
+    for layer in &layers {
+        let protocol = layer
+            .get("security.protocol")
+            .map(|value| value::trim(&value.text));
+        if protocol.is_some_and(|protocol| protocol != "PLAINTEXT") {
+            continue;
+        }
+        for name in ASKS_FOR_SECURITY {
+            let Some(value) = layer.get(name) else {
+                continue;
+            };
+            let prefix = as_written(value).strip_suffix(name).unwrap_or_default();
+            let problem = Problem::warning("has no effect: the connection is PLAINTEXT");
+            problems.push(at(problem, value).hint(format!(
+                "remove the line, or ask for it with `{prefix}security.protocol`"
+            )));
+        }
     }
     for protocol in layers
         .iter()

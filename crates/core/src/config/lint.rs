@@ -10,7 +10,7 @@ use super::properties::{Properties, Property};
 use super::secret::STARS;
 use super::suggest::nearest;
 use super::value;
-use crate::ids::ClusterAlias;
+use crate::ids::{ClusterAlias, Flow};
 
 /// Tells what is wrong with each line.
 pub(super) fn lines(properties: &Properties, aliases: &[ClusterAlias], problems: &mut Problems) {
@@ -88,6 +88,8 @@ fn line(entry: &Property, aliases: &[ClusterAlias], problems: &mut Problems) {
 fn known(entry: &Property, scope: &Scope, key: &'static Key, problems: &mut Problems) {
     if let Status::Removed(instead) = key.status {
         let problem = Problem::error("this key was removed in Kafka 4.0 and would be ignored");
+        let prefix = entry.key.strip_suffix(key.name).unwrap_or_default();
+        let instead = instead.replace("write `", &format!("write `{prefix}"));
         problems.push(problem.at(entry.line, &entry.key).hint(instead));
         return;
     }
@@ -112,6 +114,13 @@ fn known(entry: &Property, scope: &Scope, key: &'static Key, problems: &mut Prob
         problems.push(problem);
         return;
     }
+    if key.name == "replication.policy.separator" && !value::is_name(&entry.value) {
+        problems.push(
+            Problem::error(format!("no topic can hold `{}` in its name", entry.value))
+                .at(entry.line, &entry.key)
+                .hint("letters, digits, `.`, `_` and `-` are allowed, without quotes or blanks"),
+        );
+    }
     status(entry, key, problems);
     traps(entry, scope, key, problems);
 }
@@ -119,6 +128,13 @@ fn known(entry: &Property, scope: &Scope, key: &'static Key, problems: &mut Prob
 /// A key that asks for something that isn't done yet is told, and is an error where going on without
 /// it would break a promise. Tuning what isn't there harms nobody.
 fn status(entry: &Property, key: &Key, problems: &mut Problems) {
+    if matches!(key.name, "source.cluster.alias" | "target.cluster.alias") {
+        problems.push(
+            Problem::warning("has no effect: a flow's aliases are those in its name")
+                .at(entry.line, &entry.key)
+                .hint("remove the line"),
+        );
+    }
     let Status::Later(what) = key.status else {
         return;
     };
@@ -196,6 +212,13 @@ fn unknown(
     aliases: &[ClusterAlias],
     problems: &mut Problems,
 ) {
+    if let Some(meant) = flow_meant(entry, aliases) {
+        let problem = Problem::warning("nobody knows this key; it has no effect");
+        problems.push(problem.at(entry.line, &entry.key).hint(format!(
+            "did you mean `{meant}`? A key ends at the first blank, `=` or `:`"
+        )));
+        return;
+    }
     if let Some(problem) = unknown_alias(&entry.key, aliases) {
         problems.push(problem.at(entry.line, &entry.key));
         return;
@@ -207,6 +230,32 @@ fn unknown(
         .find_map(|(scope, name)| scope.suggestion(name))
         .map(|near| format!("did you mean `{near}`?"));
     problems.push(problem);
+}
+
+/// The key of a flow that somebody wrote with blanks or another arrow: `us -> eu.enabled = true` is
+/// the key `us` with the rest for a value.
+fn flow_meant(entry: &Property, aliases: &[ClusterAlias]) -> Option<String> {
+    let line = format!("{}{}", entry.key, entry.value);
+    [&entry.key, &line].into_iter().find_map(|text| {
+        let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+        aliases.iter().find_map(|source| {
+            let rest = text.strip_prefix(source.as_str())?;
+            let rest = rest.strip_prefix(['-', '=', '>'])?.trim_start_matches('>');
+            aliases
+                .iter()
+                .filter(|target| *target != source)
+                .find_map(|target| {
+                    let rest = rest.strip_prefix(target.as_str())?.strip_prefix('.')?;
+                    let name = rest.split(['=', ':']).next()?;
+                    let flow = Flow {
+                        source: source.clone(),
+                        target: target.clone(),
+                    };
+                    let meant = format!("{flow}.{name}");
+                    (Scope::Flow(flow).meaning(name) != Meaning::Unknown).then_some(meant)
+                })
+        })
+    })
 }
 
 /// A key that would be known behind an alias, if the alias were one.

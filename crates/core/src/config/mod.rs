@@ -59,8 +59,16 @@ pub struct Report {
 /// Reads the bytes of an `mm2.properties`. With `targets`, only flows to these clusters are run
 /// (`--clusters`).
 pub fn check(bytes: &[u8], targets: Option<&[String]>) -> Report {
-    let properties = Properties::parse(bytes);
     let mut problems = Problems::default();
+    let bytes = text(bytes, &mut problems);
+    let properties = Properties::parse(bytes);
+    if problems.has_errors() && bytes.is_empty() {
+        return Report {
+            problems: problems.into_sorted(),
+            config: None,
+            explained: Vec::new(),
+        };
+    }
     let aliases = flows::aliases(&properties, &mut problems);
     lint::lines(&properties, &aliases, &mut problems);
 
@@ -92,6 +100,28 @@ pub fn check(bytes: &[u8], targets: Option<&[String]>) -> Report {
         config: (!failed).then_some(MirrorConfig { flows: configs }),
         explained,
     }
+}
+
+/// What of a file is text: nothing, if it is something else, and all behind a byte order mark.
+fn text<'a>(bytes: &'a [u8], problems: &mut Problems) -> &'a [u8] {
+    if bytes.contains(&0) || bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        problems.push(
+            Problem::error("this is not a properties file: it holds bytes that are no text")
+                .hint("give an mm2.properties, saved as plain text in one byte per character"),
+        );
+        return &[];
+    }
+    let Some(text) = bytes.strip_prefix(b"\xef\xbb\xbf") else {
+        return bytes;
+    };
+    let what = "the file begins with a byte order mark";
+    // Java takes the mark for the beginning of a key; where no key follows, nothing is lost by it.
+    let problem = match text.first() {
+        None | Some(b'#' | b'!' | b'\r' | b'\n') => Problem::warning(what),
+        Some(_) => Problem::error(format!("{what}, which would be part of the first key")),
+    };
+    problems.push(problem.hint("save it without BOM"));
+    text
 }
 
 impl MirrorConfig {

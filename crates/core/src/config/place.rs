@@ -88,6 +88,12 @@ impl Scope {
                 .map(|key| key.name);
             return nearest(rest, names).map(|near| format!("{prefix}{before}{near}"));
         }
+        // The oldest names of what is included now.
+        if let Some(base) = name.strip_suffix(".whitelist")
+            && tables.iter().any(|table| table.find(base).is_some())
+        {
+            return Some(format!("{prefix}{base}"));
+        }
         let names = tables
             .iter()
             .flat_map(|table| table.keys())

@@ -84,12 +84,27 @@ impl fmt::Display for Severity {
     }
 }
 
+fn escaped(text: String) -> String {
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    let escape = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(escape).collect()
+}
+
 /// Problems as they are found; each is told once, however many flows it concerns.
 #[derive(Debug, Default)]
 pub(super) struct Problems(indexmap::IndexSet<Problem>);
 
 impl Problems {
-    pub(super) fn push(&mut self, problem: Problem) {
+    /// Adds a problem, with control characters escaped: what a file holds must not steer terminals.
+    pub(super) fn push(&mut self, mut problem: Problem) {
+        problem.message = escaped(problem.message);
+        problem.key = problem.key.map(escaped);
+        problem.hint = problem.hint.map(escaped);
         self.0.insert(problem);
     }
 

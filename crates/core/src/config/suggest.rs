@@ -5,9 +5,12 @@ pub(super) fn nearest<S: AsRef<str>>(
     written: &str,
     candidates: impl IntoIterator<Item = S>,
 ) -> Option<S> {
-    let limit = ((written.chars().count() + 1) / 4).min(4);
+    let length = written.chars().count();
+    let limit = ((length + 1) / 4).min(4);
     candidates
         .into_iter()
+        // Files may hold any number of keys of any length: only what can be near is compared.
+        .filter(|candidate| candidate.as_ref().chars().count().abs_diff(length) <= limit)
         .map(|candidate| (distance(written, candidate.as_ref()), candidate))
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)

@@ -157,6 +157,12 @@ pub(super) fn trim(text: &str) -> &str {
     text.trim_matches(|c| c <= ' ')
 }
 
+/// Whether all characters may stand in the name of a topic (`Topic.LEGAL_CHARS`).
+pub(super) fn is_name(text: &str) -> bool {
+    text.chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
+}
+
 /// `true` or `false` in any case.
 pub(super) fn boolean(text: &str) -> Option<bool> {
     let text = trim(text);

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 /// Options of `check`.
 #[derive(Debug, Args)]
 pub struct CheckOptions {
-    /// The files, as for MirrorMaker 2 (mm2.properties); each is checked by itself
+    /// The files, as for MirrorMaker 2 (mm2.properties), `-` for standard input; each is checked by itself
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Only flows into these clusters; FILE comes first, as this takes all words that follow

@@ -2,8 +2,9 @@
 //!
 //! `UPDATE_GOLDEN=1` writes the reports anew.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::{env, fs};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/wrong");
@@ -163,5 +164,32 @@ fn only_flows_into_the_named_clusters_are_checked() {
     assert_eq!(none.status.code(), Some(1));
     assert!(
         text(&none.stdout).contains("error: traps.properties: `--clusters moon`: no such cluster")
+    );
+}
+
+#[test]
+fn a_file_on_standard_input_is_checked_and_only_its_first_hundred_warnings_are_shown() {
+    let head = "clusters = a, b\na.bootstrap.servers = a:1\nb.bootstrap.servers = b:1\na->b.enabled = true\n";
+    let unknown: String = (0..1000)
+        .map(|n| format!("nobody{n}.knows = 1\n"))
+        .collect();
+    let mut check = Command::new(env!("CARGO_BIN_EXE_twinlog"))
+        .args(["check", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary under test was built");
+
+    let mut stdin = check.stdin.take().expect("standard input is piped");
+    write!(stdin, "{head}{unknown}").expect("the check reads all of it");
+    drop(stdin);
+    let output = check.wait_with_output().expect("the check ends");
+
+    let report = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{report}");
+    assert_eq!(report.matches("warning: ").count(), 100);
+    assert!(
+        report.contains("standard input: and 900 more warnings\nstandard input: 1000 warnings\n"),
+        "{report}"
     );
 }

@@ -43,7 +43,10 @@ fn misuse_ends_with_2_and_help_on_standard_error() {
 #[test]
 fn help_and_version_end_with_0_on_standard_output() {
     for (words, expected) in [
-        (&["--help"][..], "Exit codes: 0 done, 1 failed, 2 misused"),
+        (
+            &["--help"][..],
+            "1 failed (`check`: a file has errors), 2 misused (`run`: the file has errors)",
+        ),
         (&["run", "--help"], "--clusters <ALIAS>..."),
         (&["help", "demo"], "--seconds <SECONDS>"),
         (&["--version"], env!("CARGO_PKG_VERSION")),
