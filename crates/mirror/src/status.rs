@@ -216,6 +216,8 @@ pub struct Counters {
     pub retries: u64,
     /// Records that others wrote to our target partitions.
     pub foreign_records: u64,
+    /// Records of ours that were found on the target twice.
+    pub doubled_records: u64,
     /// Records that the source deleted before they could be copied.
     pub lost_records: u64,
 }
@@ -228,6 +230,7 @@ impl AddAssign<&Counters> for Counters {
         self.settlings += other.settlings;
         self.retries += other.retries;
         self.foreign_records += other.foreign_records;
+        self.doubled_records += other.doubled_records;
         self.lost_records += other.lost_records;
         add_each(&mut self.batches_rebuilt, &other.batches_rebuilt);
         add_each(&mut self.offsets_passed_over, &other.offsets_passed_over);

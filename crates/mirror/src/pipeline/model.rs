@@ -188,7 +188,7 @@ impl World {
         }
     }
 
-    fn is_old(mut self) -> Self {
+    fn of_old_records(mut self) -> Self {
         self.is_old = true;
         self
     }
@@ -308,7 +308,7 @@ proptest! {
         lengths in prop::collection::vec((1..40i64, 0..6u8), 1..25),
         steps in prop::collection::vec(0..30u8, 0..400),
     ) {
-        let mut world = World::new(&lengths).is_old();
+        let mut world = World::new(&lengths).of_old_records();
         for what in steps {
             world.step(0, what);
         }

@@ -127,6 +127,8 @@ pub struct Writer {
     is_remembered: bool,
     /// Batches that end before this (Unix, ms) are old: it may forget us by them.
     old_before: i64,
+    /// The next batch was sent before, and was not in the log when that was looked at.
+    is_resending: bool,
     in_doubt: bool,
 }
 
@@ -161,6 +163,7 @@ impl Writer {
             there: There::default(),
             is_remembered: false,
             old_before: i64::MIN,
+            is_resending: false,
             in_doubt: true,
         }
     }
@@ -235,12 +238,23 @@ impl Writer {
         let Some(next) = self.queue.front().filter(|_| !self.in_doubt) else {
             return false;
         };
-        let is_old = |piece: &Piece| piece.batch.header().max_timestamp < self.old_before;
         let has_room = self.is_remembered
             && self.window.len() < IN_FLIGHT_MAX
-            && !is_old(next)
-            && !self.window.iter().any(|sent| is_old(&sent.piece));
+            && !self.is_old(next)
+            && !self.window.iter().any(|sent| self.is_old(&sent.piece));
         self.window.is_empty() || has_room
+    }
+
+    fn is_old(&self, piece: &Piece) -> bool {
+        piece.batch.header().max_timestamp < self.old_before
+    }
+
+    /// Whether a batch that was sent may still arrive, and the broker may have forgotten by then
+    /// that it took it again: an old one. It is to be sent again right after the log was looked at.
+    pub fn may_be_doubled(&self) -> bool {
+        let sent = self.window.front().map(|sent| &sent.piece);
+        let next = self.queue.front().filter(|_| self.is_resending);
+        sent.or(next).is_some_and(|piece| self.is_old(piece))
     }
 
     /// Tells which batches are old (Unix, ms). A broker keeps our producer's entry, and with it the
@@ -311,7 +325,8 @@ impl Writer {
         if foreign > 0 {
             self.renumber();
         }
-        self.is_remembered = sent.piece.batch.header().max_timestamp >= self.old_before;
+        self.is_remembered = !self.is_old(&sent.piece);
+        self.is_resending = false;
         Acked::InPlace {
             records,
             bytes,
@@ -408,11 +423,13 @@ impl Writer {
 
     fn take_appended(&mut self, batches: usize, foreign: i64) {
         self.frontier.mark = self.frontier.mark.shifted(foreign);
+        self.is_resending &= batches == 0;
         for sent in self.window.drain(..batches) {
             self.queued_bytes -= sent.piece.batch.size();
             self.frontier.mark = self.frontier.mark.plus(sent.piece.records());
             self.frontier.upstream = sent.piece.end;
         }
+        self.is_resending |= !self.window.is_empty();
         for sent in self.window.drain(..).rev() {
             self.queue.push_front(sent.piece);
         }

@@ -141,6 +141,29 @@ pub async fn count(
     Ok(out_of_sequence.map_or_else(|| Ok(counter.count()), Err))
 }
 
+/// Counts the records of a target log in `from..to` by whose they are.
+///
+/// # Errors
+/// As [`count`].
+pub async fn whose(
+    client: &Client,
+    partition: &TopicPartition,
+    from: DownstreamOffset,
+    to: DownstreamOffset,
+    producer_id: i64,
+) -> Result<TailCount> {
+    let mut count = TailCount::default();
+    each_batch(client, partition, from, to, |seen| {
+        let records = (seen.next.min(to).0 - seen.base.max(from).0).max(0);
+        match seen.producer_id == producer_id {
+            true => count.ours += records,
+            false => count.foreign += records,
+        }
+    })
+    .await?;
+    Ok(count)
+}
+
 /// The part of a batch's header that says whose it is.
 struct Seen {
     base: DownstreamOffset,

@@ -50,7 +50,7 @@ use self::settling::{Counted, Located, Looked, Replayed};
 use self::storing::{Confirmed, Stored};
 use self::timers::{Timer, Timers};
 use self::watching::WATCH_INTERVAL;
-use self::writing::{ProduceDone, TargetBroker};
+use self::writing::{Gap, ProduceDone, TargetBroker};
 use super::positions::{PositionStore, WallClock};
 use crate::pipeline::planner::Rules;
 use crate::pipeline::rebuild::Rebuilt;
@@ -149,6 +149,7 @@ enum Event {
     Located(Located),
     Looked(Looked),
     Counted(Counted),
+    Gap(Gap),
     Stored(Stored),
     Confirmed(Confirmed),
     Rules(Topic, Result<Option<Rules>>),
@@ -239,6 +240,7 @@ impl Task {
             Event::Located(located) => self.on_located(located),
             Event::Looked(looked) => self.on_looked(looked),
             Event::Counted(counted) => self.on_counted(counted),
+            Event::Gap(gap) => self.on_gap(gap),
             Event::Stored(stored) => self.on_stored(stored),
             Event::Confirmed(confirmed) => self.on_confirmed(confirmed),
             Event::Rules(topic, result) => self.on_rules(&topic, result),

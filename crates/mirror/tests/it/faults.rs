@@ -156,6 +156,59 @@ async fn old_records_are_copied_once_though_batches_are_refused_and_the_broker_f
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_old_batch_that_arrives_after_its_connection_is_waited_for() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 1, 1);
+    let produce = clusters.target.on(ApiKey::Produce).topic("us.orders");
+    produce.times(3, Fault::ApplyLate(Duration::from_secs(1)));
+    let flow = clusters.mirror("")?;
+    let all = numbers(0..10);
+    for value in &all {
+        let record = Record {
+            timestamp: -1,
+            value: Some(Bytes::from(value.clone())),
+            ..Record::default()
+        };
+        clusters.produce_records("orders", 0, &[record]).await?;
+    }
+    for _ in 0..1_000 {
+        clusters
+            .target
+            .expire_producers(Duration::from_secs(86_400));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+
+    clusters.expect_copied("us.orders", 0, &texts(&all)).await?;
+    let counters = stop(flow).await.counters();
+    assert_eq!((counters.records, counters.doubled_records), (10, 0));
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_of_ours_that_came_in_twice_are_not_taken_for_those_of_others() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 1, 1);
+    clusters.produce("orders", 0, &["a"]).await?;
+    let flow = clusters.mirror("")?;
+    clusters.expect_copied("us.orders", 0, &["a"]).await?;
+
+    clusters.target.expire_producers(Duration::ZERO);
+    clusters.write_as_mirror("us.orders", 0, "a", 0).await?;
+    clusters.target.expire_producers(Duration::ZERO);
+    clusters.produce("orders", 0, &["b"]).await?;
+
+    expect_status(&flow, "told of what is there twice", |status| {
+        status.counters().doubled_records == 1
+    })
+    .await?;
+    clusters
+        .expect_copied("us.orders", 0, &["a", "a", "b"])
+        .await?;
+    assert_eq!(stop(flow).await.counters().foreign_records, 0);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
 async fn records_of_ours_that_do_not_follow_on_stop_the_partition() -> Result<()> {
     let clusters = Clusters::start(1)?;
     clusters.source.create_topic("orders", 1, 1);

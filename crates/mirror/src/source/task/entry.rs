@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tokio::time::Instant;
 use twinlog_core::ids::{TopicId, TopicPartition, UpstreamOffset};
-use twinlog_core::offsets::TargetMark;
+use twinlog_core::offsets::{TargetMark, TargetTail};
 use twinlog_core::records::connect_offset::Position;
 use twinlog_kafka::metadata::Leader;
 
@@ -58,6 +58,8 @@ pub struct Entry {
     pub last_pause: Option<PauseReason>,
     /// What the target said about the batch that put the writer in doubt.
     pub objection: Option<Objection>,
+    /// What the target's log held when it was first looked at, where one look does not do.
+    pub first_look: Option<TargetTail>,
     /// Nothing is sent or asked before.
     pub not_before: Option<Instant>,
     /// Failures since something last went well; they lengthen the waits.
@@ -165,6 +167,7 @@ impl Entry {
             pause: None,
             last_pause: None,
             objection: None,
+            first_look: None,
             not_before: None,
             failures: 0,
             strikes: 0,

@@ -5,6 +5,8 @@
 
 use std::collections::HashSet;
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 use twinlog_core::config::flow::OffsetReset;
 use twinlog_core::ids::{Topic, TopicPartition};
@@ -29,6 +31,10 @@ const QUIET_FAILURES: u32 = 5;
 const ASKED_MAX: usize = 1_000;
 /// How often the same batch may be refused for a reason we act on before the partition is paused.
 const ATTEMPTS_MAX: u32 = 3;
+
+/// How long a log must not have changed before what is not in it is taken for lost, if the broker
+/// would not recognise it.
+const SECOND_LOOK_AFTER: Duration = Duration::from_secs(2);
 
 /// Where source logs begin and end.
 pub struct Located {
@@ -293,6 +299,14 @@ impl Task {
         else {
             return self.touch(id);
         };
+        // Where the broker has no entry of ours it takes what arrives late as if it were new.
+        let is_unsure = lane.writer.may_be_doubled() && tail.expects == Expects::Anything;
+        if is_unsure && entry.first_look.take() != Some(tail) {
+            entry.first_look = Some(tail);
+            let at = Instant::now() + SECOND_LOOK_AFTER;
+            entry.not_before = Some(at);
+            return self.timers.set(at, Timer::Touch(id));
+        }
         let before = lane.writer.frontier();
         let resumed = lane.writer.on_tail(tail);
         match resumed {
@@ -398,12 +412,12 @@ impl Task {
         ));
         let attempts = entry.strikes;
         let reason = match objection {
-            None => return self.touch(id),
-            Some(Objection::Later) => return self.wait(id),
+            // What may succeed later has waited before the log was looked at.
+            None | Some(Objection::Later) => return self.touch(id),
             Some(Objection::Damaged(message)) => {
                 lane.reread();
                 if attempts < ATTEMPTS_MAX {
-                    return self.wait(id);
+                    return self.touch(id);
                 }
                 PauseReason::Damaged { offset, message }
             }

@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 
 use tokio::time::Instant;
+use twinlog_core::ids::DownstreamOffset;
+use twinlog_core::offsets::TailCount;
 use twinlog_kafka::batch::restamp;
 use twinlog_kafka::client::Purpose;
 use twinlog_kafka::connection::Connection;
@@ -15,6 +17,7 @@ use super::leaders::Side;
 use super::timers::Timer;
 use super::{Event, Task, log_failure};
 use crate::pipeline::writer::{Acked, IN_FLIGHT_MAX};
+use crate::source::logs;
 use crate::verdict::{Verdict, verdict};
 
 /// A request is sent when it has this much; one more batch may come on top.
@@ -39,6 +42,16 @@ pub struct TargetBroker {
     pub not_before: Option<Instant>,
     pub failures: u32,
 }
+
+/// Records that stand before a batch of ours and were not expected there.
+pub struct Gap {
+    id: EntryId,
+    records: i64,
+    result: Result<TailCount>,
+}
+
+/// Of more records in a gap only the first are looked at.
+const GAP_MAX: i64 = 100_000;
 
 /// A produce request that has ended.
 pub struct ProduceDone {
@@ -195,8 +208,10 @@ impl Task {
                     }
                 }
                 self.on_target_broker_failed(done.broker, &error);
+                let not_before = self.targets.entry(done.broker).or_default().not_before;
                 for (id, _) in done.sent {
                     self.on_stale_leader(id, Side::Target);
+                    self.hold_back(id, not_before);
                     self.touch(id);
                 }
             }
@@ -247,7 +262,9 @@ impl Task {
             }
             self.counters.records += records.unsigned_abs();
             self.counters.bytes += bytes as u64;
-            self.on_foreign(id, foreign);
+            if foreign > 0 {
+                self.look_at_gap(id, answer.base_offset, foreign);
+            }
         }
         self.touch(id);
     }
@@ -278,8 +295,14 @@ impl Task {
             && let Some(lane) = &mut entry.lane
         {
             lane.writer.on_doubt(ticket);
-            // The first is the cause; those behind it are refused for their sequence.
-            entry.objection.get_or_insert(objection);
+            if entry.objection.is_none() {
+                // The first is the cause; those behind it are refused for their sequence.
+                let is_final = matches!(objection, Objection::Refused(..));
+                entry.objection = Some(objection);
+                if !is_final {
+                    return self.wait(id);
+                }
+            }
         }
         self.touch(id);
     }
@@ -296,7 +319,8 @@ impl Task {
         let pause = self.config.backoff.pause(failures, &mut self.random);
         broker.failures = failures.saturating_add(1);
         broker.connection = None;
-        broker.not_before = Some(Instant::now() + pause);
+        let not_before = Some(Instant::now() + pause);
+        broker.not_before = not_before;
         self.counters.retries += 1;
         self.timers.set(Instant::now() + pause, Timer::Wake);
         log_failure("write to the target", error, failures);
@@ -315,12 +339,79 @@ impl Task {
                 .entries
                 .get_mut(id)
                 .and_then(|entry| entry.lane.as_mut());
-            // A broker that stays away must not hold memory that others need.
-            if let Some(lane) = lane.filter(|_| failures > 0) {
-                lane.reread();
+            if let Some(lane) = lane {
+                if lane.writer.may_be_doubled() {
+                    // What the log held before the pause says too little.
+                    lane.writer.suspect();
+                }
+                // A broker that stays away must not hold memory that others need.
+                if failures > 0 {
+                    lane.reread();
+                }
             }
+            self.hold_back(id, not_before);
             self.touch(id);
         }
+    }
+
+    /// Has a partition in doubt wait before its log is looked at: what was on its way may arrive
+    /// until then, and the sooner something is sent after the look the better.
+    fn hold_back(&mut self, id: EntryId, not_before: Option<Instant>) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        let in_doubt = entry
+            .lane
+            .as_ref()
+            .is_some_and(|lane| lane.writer.is_in_doubt());
+        if let Some(at) = not_before.filter(|_| in_doubt) {
+            entry.not_before = entry.not_before.max(Some(at));
+            self.timers.set(at, Timer::Touch(id));
+        }
+    }
+
+    /// Asks whose records came in before a batch of ours.
+    fn look_at_gap(&mut self, id: EntryId, end: i64, records: i64) {
+        let Some(entry) = self.entries.get(id) else {
+            return;
+        };
+        let partition = entry.spec.target.clone();
+        let (client, producer_id) = (self.context.target.clone(), self.config.producer_id);
+        let from = DownstreamOffset(end - records);
+        let to = from.plus(records.min(GAP_MAX));
+        self.push(async move {
+            let result = logs::whose(&client, &partition, from, to, producer_id).await;
+            Event::Gap(Gap {
+                id,
+                records,
+                result,
+            })
+        });
+    }
+
+    pub(super) fn on_gap(&mut self, gap: Gap) {
+        let ours = match gap.result {
+            Ok(count) => count.ours,
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::debug!(error, "could not see whose records came in");
+                0
+            }
+        };
+        if ours > 0 {
+            let is_first = self.counters.doubled_records == 0;
+            self.counters.doubled_records += ours.unsigned_abs();
+            if let Some(entry) = self.entries.get(gap.id)
+                && is_first
+            {
+                let _span = entry.span().entered();
+                tracing::error!(
+                    records = ours,
+                    "records of ours are on the target twice: a request arrived after its broker had forgotten us"
+                );
+            }
+        }
+        self.on_foreign(gap.id, gap.records - ours);
     }
 
     /// Takes note that others wrote into the copy: nothing is lost by it, but it is no copy any
