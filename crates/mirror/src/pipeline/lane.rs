@@ -11,8 +11,9 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use twinlog_core::ids::UpstreamOffset;
+use twinlog_core::ids::{DownstreamOffset, UpstreamOffset};
 
+use super::overlap::{There, Unmet};
 use super::planner::{
     Aborted, Data, Fill, FillReason, How, Item, Original, RebuildReason, Rules, Trouble, plan,
 };
@@ -46,6 +47,23 @@ pub struct Lane {
     /// Rises when everything read is forgotten, so that late results are recognised.
     round: u64,
     stopped: Option<Stopped>,
+    unmet: Option<Unmet>,
+}
+
+/// What must be found out before a lane goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// Where the source's log ends now, as far as it may be read: see [`Lane::on_source_end`].
+    SourceEnd,
+    /// The records on the target that are passed over: see [`Lane::on_prints`].
+    Prints {
+        /// Where they begin.
+        from: DownstreamOffset,
+        /// The offset behind them.
+        to: DownstreamOffset,
+        /// To be handed back with them.
+        round: u64,
+    },
 }
 
 impl Lane {
@@ -60,6 +78,7 @@ impl Lane {
             rebuilding: None,
             round: 0,
             stopped: None,
+            unmet: None,
         }
     }
 
@@ -105,7 +124,8 @@ impl Lane {
 
     /// Hands what is planned to the writer, up to the next large job, which it gives away.
     pub fn feed(&mut self, counters: &mut Counters) -> Option<Order> {
-        while self.rebuilding.is_none() && self.stopped.is_none() {
+        while self.may_feed() {
+            self.end_at_source_end();
             let item = self.planned.pop_front()?;
             self.planned_bytes -= item.bytes();
             match item {
@@ -126,6 +146,15 @@ impl Lane {
             }
         }
         None
+    }
+
+    /// In doubt the log may hold more than the writer knows of, and even a gap must not be passed
+    /// over: the records behind the mark may have stood there.
+    fn may_feed(&self) -> bool {
+        self.rebuilding.is_none()
+            && self.stopped.is_none()
+            && !self.writer.is_in_doubt()
+            && self.wanted().is_none()
     }
 
     /// Takes the result of an [`Order`]. One that was given before everything was forgotten is
@@ -149,15 +178,95 @@ impl Lane {
         self.next_read = self.writer.drop_unsent();
     }
 
-    /// Reads on from `position` because the source no longer has what comes before it.
-    pub fn jump_to(&mut self, position: UpstreamOffset) {
-        self.reread();
-        self.writer.pass_over(position);
+    /// Reads on from `position`, which lies further on, because the source no longer has what comes
+    /// before it. To be called when [`Lane::is_drained`]. It gives back how many offsets were passed
+    /// that may have held records which are not on the target.
+    pub fn jump_to(&mut self, position: UpstreamOffset) -> u64 {
+        let passed = (position.0 - self.next_read.0).max(0);
+        self.round += 1;
+        self.stopped = None;
         self.next_read = position;
+        let lost = self.writer.on_already_there(passed, position);
+        self.writer.pass_over(position);
+        lost.unsigned_abs()
+    }
+
+    /// What must be found out before anything more is fed.
+    pub fn wanted(&self) -> Option<Wanted> {
+        let overlap = self.writer.overlap()?;
+        if overlap.source_end.is_none() {
+            return Some(Wanted::SourceEnd);
+        }
+        let is_unclear = self.planned.front().is_some_and(Item::shows_gaps);
+        let may_ask = self.rebuilding.is_none() && self.stopped.is_none();
+        if !is_unclear || !may_ask || !overlap.can_compare() {
+            return None;
+        }
+        let from = self.writer.frontier().mark.downstream;
+        Some(Wanted::Prints {
+            from,
+            to: from.plus(overlap.total + overlap.foreign),
+            round: self.round,
+        })
+    }
+
+    /// Takes where the source's log ended at some time after the target's was looked at.
+    pub fn on_source_end(&mut self, end: UpstreamOffset) {
+        if let Some(overlap) = self.writer.overlap_mut() {
+            overlap.source_end.get_or_insert(end);
+        }
+    }
+
+    /// Takes the prints of the records that [`Wanted::Prints`] asked for.
+    pub fn on_prints(&mut self, round: u64, prints: Vec<u64>) {
+        let Some(overlap) = self.writer.overlap_mut().filter(|_| round == self.round) else {
+            return;
+        };
+        // If some are missing, the target has compacted them: which, nobody knows.
+        if prints.len() as i64 == overlap.total {
+            overlap.prints = Some(prints.into());
+        } else {
+            self.end_overlap(false);
+        }
+    }
+
+    /// How the last overlap ended, if that is worth telling, once.
+    pub fn take_unmet(&mut self) -> Option<Unmet> {
+        self.unmet.take()
+    }
+
+    fn end_overlap(&mut self, at_end: bool) {
+        self.unmet = self.writer.overlap().map(|overlap| Unmet {
+            from: overlap.reached,
+            records: overlap.left,
+            at_end,
+        });
+        self.writer.end_overlap();
+    }
+
+    /// What was copied before lies before where the source's log ended since.
+    fn end_at_source_end(&mut self) {
+        let end = self.writer.overlap().and_then(|overlap| overlap.source_end);
+        let next = match self.planned.front() {
+            Some(Item::Data(data)) => data.base,
+            Some(Item::Fill(fill)) => fill.base,
+            None => self.next_read,
+        };
+        if end.is_some_and(|end| next >= end) {
+            self.end_overlap(true);
+        }
     }
 
     fn pass_over(&mut self, fill: Fill, counters: &mut Counters) {
-        counters.offsets_passed_over[fill.why.index()] += (fill.end.0 - fill.base.0) as u64;
+        let offsets = fill.end.0 - fill.base.0;
+        counters.offsets_passed_over[fill.why.index()] += offsets.unsigned_abs();
+        let is_counted = self
+            .writer
+            .overlap()
+            .is_some_and(|overlap| overlap.prints.is_none());
+        if is_counted && fill.why.may_have_held_records() {
+            self.writer.on_already_there(offsets, fill.end);
+        }
         self.writer.pass_over(fill.end);
     }
 
@@ -167,21 +276,24 @@ impl Lane {
         data: Data,
         counters: &mut Counters,
     ) -> Option<(Job, RebuildReason)> {
-        let already_there = self.writer.already_there();
-        let (original, reason) = match data.how {
-            How::Rebuild(original, reason) => (original, reason),
-            How::Forward(batch) => {
+        let overlap = self.writer.overlap();
+        let there = overlap.map(|overlap| overlap.there(data.base, !self.rules.target_stamps));
+        let (original, reason) = match (data.how, &there) {
+            (How::Rebuild(original, reason), _) => (original, reason),
+            (How::Forward(batch), None) => {
+                counters.batches_forwarded += 1;
+                let end = data.end;
+                self.writer.push(Piece { batch, end });
+                return None;
+            }
+            (How::Forward(batch), Some(There::Offsets(offsets)))
+                if *offsets >= i64::from(batch.header().record_count) =>
+            {
                 let records = i64::from(batch.header().record_count);
-                if already_there == 0 {
-                    counters.batches_forwarded += 1;
-                    let end = data.end;
-                    self.writer.push(Piece { batch, end });
-                    return None;
-                }
-                if already_there >= records {
-                    self.writer.on_already_there(records, data.end);
-                    return None;
-                }
+                self.writer.on_already_there(records, data.end);
+                return None;
+            }
+            (How::Forward(batch), Some(_)) => {
                 (Original::Batch(batch), RebuildReason::CutAtPosition)
             }
         };
@@ -190,7 +302,7 @@ impl Lane {
             end: data.end,
             original,
             rules: self.rules,
-            already_there,
+            there: there.unwrap_or(There::Offsets(0)),
         };
         Some((job, reason))
     }
@@ -198,6 +310,9 @@ impl Lane {
     fn push_rebuilt(&mut self, rebuilt: Rebuilt, end: UpstreamOffset) {
         if let Some((records, end)) = rebuilt.already_there {
             self.writer.on_already_there(records, end);
+        }
+        if !rebuilt.pieces.is_empty() && self.writer.overlap().is_some() {
+            self.end_overlap(false);
         }
         for piece in rebuilt.pieces {
             self.writer.push(piece);
@@ -210,6 +325,16 @@ impl Lane {
 }
 
 impl Item {
+    /// Whether records are missing that may have been there when others of it were copied.
+    fn shows_gaps(&self) -> bool {
+        match self {
+            Item::Fill(fill) => fill.why.may_have_held_records(),
+            Item::Data(Data { how, .. }) => {
+                matches!(how, How::Rebuild(_, RebuildReason::CompactionGaps))
+            }
+        }
+    }
+
     /// The size of the batch in bytes.
     fn bytes(&self) -> usize {
         match self {
@@ -232,6 +357,14 @@ impl RebuildReason {
 }
 
 impl FillReason {
+    /// Whether there may have been records to copy, once.
+    fn may_have_held_records(self) -> bool {
+        match self {
+            FillReason::Control | FillReason::Aborted => false,
+            FillReason::Emptied | FillReason::Hole => true,
+        }
+    }
+
     fn index(self) -> usize {
         Self::ALL
             .iter()

@@ -7,6 +7,7 @@
 pub mod lane;
 #[cfg(test)]
 mod model;
+pub mod overlap;
 pub mod planner;
 pub mod rebuild;
 #[cfg(test)]

@@ -2,26 +2,32 @@
 //! producers, takes records of others, and is written to by several processes that crash. Whatever
 //! happens, the log holds each record once and in order.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use bytes::Bytes;
 use proptest::prelude::*;
 use twinlog_core::ids::{DownstreamOffset, UpstreamOffset};
 use twinlog_core::offsets::{Expects, Sequence, TailCount, TailCounter, TargetMark, TargetTail};
+use twinlog_kafka::batch::{DecodeLimits, decode};
 
-use super::lane::Lane;
+use super::lane::{Lane, Wanted};
+use super::overlap::print;
 use super::planner::Rules;
-use super::testing::{batch, data, marker, raw, values};
+use super::testing::{batch, batch_from, data, marker, raw, values};
 use super::writer::{Acked, Frontier, Outgoing, Resumed};
 use crate::status::Counters;
 
 const PRODUCER: i64 = 1 << 60;
+/// The step at which a request arrives that its sender has given up.
+const LATE: u8 = 23;
 
 /// The part of a broker that decides about appends (`ProducerStateManager`, `ProducerAppendInfo`).
 #[derive(Default)]
 struct Broker {
     /// The values and sequence numbers of our records; those of others are none.
     log: Vec<Option<(i64, Sequence)>>,
+    /// The prints of our records; those of others are none.
+    prints: Vec<Option<u64>>,
     last_sequence: Option<Sequence>,
     /// First sequence, record count and base offset of the last batches.
     recent: VecDeque<(Sequence, i64, i64)>,
@@ -42,6 +48,9 @@ impl Broker {
             return Err(());
         }
         let base = self.log.len() as i64;
+        let records = decode(&outgoing.batch, DecodeLimits::default()).unwrap();
+        let prints = records.iter().map(|record| Some(print(record, true)));
+        self.prints.extend(prints);
         let numbered = values.into_iter().zip(0..);
         self.log
             .extend(numbered.map(|(value, at)| Some((value, first.plus(at)))));
@@ -92,8 +101,27 @@ impl Process {
         }
     }
 
-    /// Fetches up to two batches.
-    fn fetch(&mut self, source: &[(i64, Bytes)]) {
+    /// Fetches up to two batches, or what must be known first.
+    fn fetch(&mut self, source: &[(i64, Bytes)], log_start: i64, broker: &Broker) {
+        match self.lane.wanted() {
+            Some(Wanted::SourceEnd) => {
+                let end = source.last().map_or(0, |(end, _)| *end);
+                self.lane.on_source_end(UpstreamOffset(end));
+            }
+            Some(Wanted::Prints { from, to, round }) => {
+                let (from, to) = (from.0 as usize, to.0 as usize);
+                let prints = broker.prints[from..to].iter().flatten().copied();
+                self.lane.on_prints(round, prints.collect());
+            }
+            None => {}
+        }
+        assert!(self.lane.feed(&mut Counters::default()).is_none());
+        if self.lane.next_read().0 < log_start {
+            if self.lane.is_drained() && !self.lane.writer.is_in_doubt() {
+                self.lane.jump_to(UpstreamOffset(log_start));
+            }
+            return;
+        }
         let from = self.lane.next_read().0;
         let batches = source.iter().filter(|(end, _)| *end > from).take(2);
         let bytes: Vec<Bytes> = batches.map(|(_, bytes)| bytes.clone()).collect();
@@ -150,6 +178,9 @@ impl Process {
 
 struct World {
     source: Vec<(i64, Bytes)>,
+    log_start: i64,
+    /// Whether the source's log is another one than at the beginning.
+    has_changed: bool,
     broker: Broker,
     processes: [Process; 2],
     late: Vec<Outgoing>,
@@ -180,6 +211,8 @@ impl World {
         };
         World {
             source,
+            log_start: 0,
+            has_changed: false,
             broker: Broker::default(),
             processes: [Process::start(stored), Process::start(stored)],
             late: Vec::new(),
@@ -198,8 +231,16 @@ impl World {
         if self.is_old {
             process.lane.writer.set_old_before(i64::MAX);
         }
+        if what == LATE && self.has_changed {
+            return;
+        }
         match what {
-            0..=3 => process.fetch(&self.source),
+            0..=3 => {
+                process.fetch(&self.source, self.log_start, &self.broker);
+                if process.lane.writer.take_overlap_ended() {
+                    self.stored = process.lane.writer.frontier();
+                }
+            }
             4..=8 => process.wire.extend(process.lane.writer.send()),
             9..=13 => {
                 if let Some(outgoing) = process.wire.pop_front() {
@@ -216,7 +257,7 @@ impl World {
                 process.settle(&self.broker);
             }
             22 => process.lose(&mut self.late),
-            23 => {
+            LATE => {
                 if let Some(outgoing) = self.late.pop() {
                     let _ = self.broker.append(&outgoing);
                 }
@@ -226,7 +267,10 @@ impl World {
                 process.lose(&mut self.late);
                 *process = Process::start(self.stored);
             }
-            26 => self.broker.log.push(None),
+            26 => {
+                self.broker.log.push(None);
+                self.broker.prints.push(None);
+            }
             // Damaged on its way: the broker refuses it.
             27 => {
                 if let Some(outgoing) = process.wire.pop_front() {
@@ -248,6 +292,35 @@ impl World {
                         .iter_mut()
                         .for_each(|p| p.lane.writer.suspect());
                 }
+            }
+        }
+    }
+
+    /// The source deletes what lies before the `at`th batch, or compacts it, or takes one more.
+    /// Deleting takes longer than any request lives, and finds at most one process: whoever has read
+    /// something else would take the records of the other for its own.
+    fn change_source(&mut self, at: usize, how: u8, alone: bool) {
+        self.late.clear();
+        self.has_changed = true;
+        if !alone {
+            for process in &mut self.processes {
+                *process = Process::start(self.stored);
+            }
+        }
+        let at = at % self.source.len();
+        let base = at.checked_sub(1).map_or(0, |before| self.source[before].0);
+        let (end, bytes) = self.source[at].clone();
+        let old = raw(bytes);
+        match how {
+            0 => self.log_start = self.log_start.max(base),
+            1 if at + 1 < self.source.len() => drop(self.source.remove(at)),
+            2 if !old.is_control() => {
+                let left: Vec<i64> = values(&old).into_iter().filter(|n| n % 3 != 0).collect();
+                self.source[at].1 = batch_from(old.header().base_offset, &left, end, 0, -1);
+            }
+            _ => {
+                let (last, _) = self.source[self.source.len() - 1];
+                self.source.push((last + 3, data(last, last + 3)));
             }
         }
     }
@@ -318,10 +391,39 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn whatever_the_source_deletes_nothing_that_it_still_holds_is_lost(
+        lengths in prop::collection::vec((1..40i64, 0..6u8), 1..25),
+        steps in prop::collection::vec((0..2usize, 0..28u8, 0..200usize, 0..4u8), 0..400),
+        alone in any::<bool>(),
+    ) {
+        let mut world = World::new(&lengths);
+        for (who, what, at, how) in steps {
+            world.step(if alone { 0 } else { who }, what);
+            if at < 25 {
+                world.change_source(at, how, alone);
+            }
+        }
+        world.finish();
+
+        let copied: HashSet<i64> = world.copied().into_iter().collect();
+        let start = world.log_start;
+        let lost: Vec<i64> = world
+            .expected()
+            .into_iter()
+            .filter(|record| *record >= start && !copied.contains(record))
+            .collect();
+        prop_assert_eq!(lost, Vec::<i64>::new());
+    }
+}
+
 #[test]
 fn records_of_others_shift_our_offsets_and_cost_nothing() {
     let mut world = World::new(&[(3, 5), (4, 5)]);
-    for what in [0, 19, 4, 26, 9] {
+    for what in [19, 0, 4, 26, 9] {
         world.step(0, what);
     }
     let (ticket, base) = world.processes[0].answers.pop_front().unwrap();

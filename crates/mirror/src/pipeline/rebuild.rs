@@ -6,6 +6,7 @@ use twinlog_kafka::batch::{
     encode_split,
 };
 
+use super::overlap::There;
 use super::planner::{Original, Rules};
 use super::writer::Piece;
 
@@ -20,8 +21,8 @@ pub struct Job {
     pub original: Original,
     /// What the target takes.
     pub rules: Rules,
-    /// How many records, from `from` on, the target's log holds already.
-    pub already_there: i64,
+    /// What the target's log holds already.
+    pub there: There,
 }
 
 impl Job {
@@ -34,8 +35,8 @@ impl Job {
 /// What came of a [`Job`].
 #[derive(Debug, Default)]
 pub struct Rebuilt {
-    /// How many records were left out because the target's log holds them, and the source offset
-    /// behind them.
+    /// How many records were left out because the target's log holds them - or offsets, if those
+    /// count - and the source offset behind them.
     pub already_there: Option<(i64, UpstreamOffset)>,
     /// The new batches, in order. Each ends behind its last record.
     pub pieces: Vec<Piece>,
@@ -67,16 +68,21 @@ pub fn rebuild(job: &Job) -> Rebuilt {
     };
     records.retain(|record| record.offset >= job.from.0);
 
-    let left_out = records
-        .len()
-        .min(usize::try_from(job.already_there).unwrap_or(0));
+    let left_out = job.there.count(job.from, &records);
     let already: Vec<Record> = records.drain(..left_out).collect();
+    let already_there = match job.there {
+        There::Offsets(0) => None,
+        There::Offsets(offsets) => {
+            let offsets = offsets.min(job.end.0 - job.from.0);
+            Some((offsets, UpstreamOffset(job.from.0 + offsets)))
+        }
+        There::Same { .. } => already.last().map(|last| {
+            let end = UpstreamOffset(last.offset + 1);
+            (already.len() as i64, end)
+        }),
+    };
     let compression = job.rules.recompress.unwrap_or(job.original.compression());
     let (batches, stopped) = encode_fitting(&records, compression, job.rules.batch_bytes_max);
-    let already_there = already.last().map(|last| {
-        let end = UpstreamOffset(last.offset + 1);
-        (already.len() as i64, end)
-    });
     Rebuilt {
         already_there,
         pieces: pieces(batches, &records),
@@ -166,7 +172,7 @@ mod tests {
                 recompress: None,
                 target_stamps: false,
             },
-            already_there,
+            there: There::Offsets(already_there),
         }
     }
 

@@ -25,6 +25,8 @@ use twinlog_core::offsets::{
 };
 use twinlog_kafka::batch::{ProducerStamp, RawBatch};
 
+use super::overlap::Overlap;
+
 /// More than this a broker does not remember, and would not recognise as a duplicate
 /// (`ProducerStateEntry`).
 pub const IN_FLIGHT_MAX: usize = 5;
@@ -122,23 +124,17 @@ pub struct Writer {
     window: VecDeque<Sent>,
     queued_bytes: usize,
     next_ticket: u64,
-    there: There,
     /// The broker's entry of our producer is young: it will not forget us while more is sent.
     is_remembered: bool,
     /// Batches that end before this (Unix, ms) are old: it may forget us by them.
     old_before: i64,
     /// The next batch was sent before, and was not in the log when that was looked at.
     is_resending: bool,
+    /// The frontier stays until it is over: between its records may lie those of others, so that
+    /// no place in their midst is known.
+    overlap: Option<Overlap>,
+    overlap_ended: bool,
     in_doubt: bool,
-}
-
-/// Records beyond the frontier that the log holds already. The frontier stays until all of them are
-/// passed over: between them may lie records of others, so that no place in their midst is known.
-#[derive(Debug, Default)]
-struct There {
-    total: i64,
-    left: i64,
-    foreign: i64,
 }
 
 #[derive(Debug)]
@@ -160,10 +156,11 @@ impl Writer {
             window: VecDeque::new(),
             queued_bytes: 0,
             next_ticket: 0,
-            there: There::default(),
             is_remembered: false,
             old_before: i64::MIN,
             is_resending: false,
+            overlap: None,
+            overlap_ended: false,
             in_doubt: true,
         }
     }
@@ -193,28 +190,59 @@ impl Writer {
         self.window.iter().any(|sent| sent.waiting)
     }
 
-    /// Records at the beginning of what comes next that the log holds already: not to be pushed but
-    /// reported by [`Writer::on_already_there`].
-    pub fn already_there(&self) -> i64 {
-        self.there.left
+    /// What comes next and is not to be pushed, because the log holds it already.
+    pub fn overlap(&self) -> Option<&Overlap> {
+        self.overlap.as_ref()
     }
 
-    /// Passes over `records` that the log holds already; `end` is the source offset behind them.
-    pub fn on_already_there(&mut self, records: i64, end: UpstreamOffset) {
-        self.there.left = (self.there.left - records).max(0);
-        if self.there.left == 0 {
-            let There { total, foreign, .. } = std::mem::take(&mut self.there);
-            self.frontier = Frontier {
-                upstream: end,
-                mark: self.frontier.mark.plus(total).shifted(foreign),
-            };
-            self.next = self.frontier.mark;
+    /// As [`Writer::overlap`], to be told more about it.
+    pub fn overlap_mut(&mut self) -> Option<&mut Overlap> {
+        self.overlap.as_mut()
+    }
+
+    /// Passes over up to `records` that the log holds already; `end` is the source offset behind
+    /// them. Those that it does not hold come back.
+    pub fn on_already_there(&mut self, records: i64, end: UpstreamOffset) -> i64 {
+        let Some(overlap) = &mut self.overlap else {
+            return records;
+        };
+        let others = overlap.pass(records, end);
+        if overlap.left == 0 {
+            self.end_overlap();
         }
+        others
+    }
+
+    /// Goes on behind what was passed over, whether or not all was met that the log holds.
+    pub fn end_overlap(&mut self) {
+        let Some(overlap) = self.overlap.take() else {
+            return;
+        };
+        self.frontier = Frontier {
+            upstream: overlap.reached,
+            mark: self
+                .frontier
+                .mark
+                .plus(overlap.total)
+                .shifted(overlap.foreign),
+        };
+        self.next = self.frontier.mark;
+        self.overlap_ended = true;
+    }
+
+    /// Whether an overlap has ended, once. Then the frontier must be stored before anything is sent:
+    /// some records may be sent a second time, and counted from the stored place after another
+    /// crash, both copies would be taken for records of the source.
+    pub fn take_overlap_ended(&mut self) -> bool {
+        std::mem::take(&mut self.overlap_ended)
     }
 
     /// Appends a piece to what is to be written.
     pub fn push(&mut self, piece: Piece) {
-        debug_assert_eq!(self.there.left, 0, "what the log holds must not be sent");
+        debug_assert!(
+            self.overlap.is_none(),
+            "what the log holds must not be sent"
+        );
         self.queued_bytes += piece.batch.size();
         self.queue.push_back(piece);
     }
@@ -226,10 +254,10 @@ impl Writer {
             .queue
             .back_mut()
             .or(self.window.back_mut().map(|sent| &mut sent.piece));
-        match last {
-            Some(piece) => piece.end = end,
-            None if self.there.left > 0 => {}
-            None => self.frontier.upstream = end,
+        match (last, &mut self.overlap) {
+            (Some(piece), _) => piece.end = end,
+            (None, Some(overlap)) => overlap.reached = end,
+            (None, None) => self.frontier.upstream = end,
         }
     }
 
@@ -368,7 +396,7 @@ impl Writer {
     fn on_settled(&mut self, settled: Settled, expects: Expects) -> Resumed {
         match settled {
             Settled::Appended { batches, foreign } => {
-                self.there = There::default();
+                self.overlap = None;
                 self.take_appended(batches, foreign);
                 self.resume(expects);
                 Resumed::Continues {
@@ -379,12 +407,7 @@ impl Writer {
             Settled::Beyond { records, foreign } => {
                 self.window.clear();
                 self.drop_unsent();
-                let (total, left) = (records, records);
-                self.there = There {
-                    total,
-                    left,
-                    foreign,
-                };
+                self.overlap = Some(Overlap::new(self.frontier.upstream, records, foreign));
                 self.resume(expects);
                 Resumed::Replays { records, foreign }
             }
@@ -404,7 +427,9 @@ impl Writer {
     /// the end of what stays.
     pub fn drop_unsent(&mut self) -> UpstreamOffset {
         self.queue.clear();
-        self.there.left = self.there.total;
+        if let Some(overlap) = &mut self.overlap {
+            overlap.rewind(self.frontier.upstream);
+        }
         self.queued_bytes = self.window.iter().map(|s| s.piece.batch.size()).sum();
         self.window
             .back()
@@ -443,8 +468,9 @@ impl Writer {
             Expects::Anything => None,
         };
         if let Some(sequence) = sequence {
+            let there = self.overlap.as_ref().map_or(0, |overlap| overlap.total);
             // What is there already is counted up before anything is sent.
-            self.frontier.mark.sequence = sequence.plus(-self.there.total);
+            self.frontier.mark.sequence = sequence.plus(-there);
         }
         self.next = self.frontier.mark;
         self.is_remembered = false;

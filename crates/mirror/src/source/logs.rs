@@ -1,6 +1,7 @@
 //! Questions about logs: where they begin and end, what their last records say.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use twinlog_core::ids::{DownstreamOffset, TopicPartition, UpstreamOffset};
 use twinlog_core::offsets::{
@@ -9,27 +10,32 @@ use twinlog_core::offsets::{
 use twinlog_kafka::admin::{
     ListedOffset, OffsetQuery, ProducerState, Results, View, describe_producers, list_offsets,
 };
-use twinlog_kafka::batch::{Entry, walk};
+use twinlog_kafka::batch::{DecodeLimits, Entry, decode, walk};
 use twinlog_kafka::client::{Client, Purpose};
 use twinlog_kafka::connection::Connection;
 use twinlog_kafka::error::{Error, ErrorCode, Result};
 use twinlog_kafka::fetch::{FetchOptions, FetchPosition, FetchSession, Isolation};
 use twinlog_kafka::metadata::Leader;
 
+use crate::pipeline::overlap::print;
+
 /// The ends of a source log as a reader sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogEnds {
     /// The first offset there is.
     pub start: UpstreamOffset,
-    /// The offset that follows the last record that may be read.
+    /// The high watermark, also for readers of committed records: a position between an open
+    /// transaction and it is in the log.
     pub end: UpstreamOffset,
+    /// The offset that follows the last record that may be read.
+    pub readable_end: UpstreamOffset,
 }
 
-/// Asks the source where logs begin and end. The end is the high watermark also for readers of
-/// committed records: a position between an open transaction and it is in the log.
+/// Asks the source where logs begin and end for readers of this isolation.
 pub async fn ends(
     client: &Client,
     partitions: Vec<TopicPartition>,
+    isolation: Isolation,
 ) -> Results<TopicPartition, LogEnds> {
     let view = View::Consumer(Isolation::ReadUncommitted);
     let query = |query| {
@@ -38,14 +44,23 @@ pub async fn ends(
             .map(move |partition| (partition.clone(), query))
     };
     let starts = list_offsets(client, query(OffsetQuery::Earliest), view).await;
+    let mut readable = match isolation {
+        Isolation::ReadUncommitted => Results::new(),
+        Isolation::ReadCommitted => {
+            let view = View::Consumer(Isolation::ReadCommitted);
+            list_offsets(client, query(OffsetQuery::Latest), view).await
+        }
+    };
     let mut ends = list_offsets(client, query(OffsetQuery::Latest), view).await;
     let both = starts.into_iter().map(|(partition, start)| {
         let end = ends.remove(&partition);
         let ends = start.and_then(|start| {
             let end = end.unwrap_or_else(|| Err(unanswered(&partition)))?;
+            let readable_end = readable.remove(&partition).transpose()?.unwrap_or(end);
             Ok(LogEnds {
                 start: UpstreamOffset(start.offset_or_end(0)),
                 end: UpstreamOffset(end.offset_or_end(0)),
+                readable_end: UpstreamOffset(readable_end.offset_or_end(0)),
             })
         });
         (partition, ends)
@@ -214,6 +229,51 @@ async fn each_batch(
         }
     }
     Ok(())
+}
+
+/// The prints of our records in a stretch of a target log, to be compared with the source's.
+///
+/// # Errors
+/// As [`count`].
+pub async fn prints(
+    client: &Client,
+    partition: &TopicPartition,
+    stretch: Range<DownstreamOffset>,
+    producer_id: i64,
+    with_time: bool,
+) -> Result<Vec<u64>> {
+    let mut reader = Reader::open(client, partition).await?;
+    let (mut at, mut prints) = (stretch.start.0, Vec::new());
+    while at < stretch.end.0 {
+        let before = at;
+        for entry in reader.read(at).await? {
+            let batch = match entry {
+                Entry::Batch(batch) => batch,
+                Entry::Legacy(message) => {
+                    at = message.next_offset();
+                    continue;
+                }
+            };
+            if batch.header().producer_id == producer_id && !batch.is_control() {
+                let records = decode(&batch, DecodeLimits::default());
+                let records = records.map_err(|error| Error::Records {
+                    partition: partition.clone(),
+                    offset: batch.header().base_offset,
+                    detail: error.to_string(),
+                })?;
+                let asked = at..stretch.end.0;
+                let asked = records
+                    .iter()
+                    .filter(|record| asked.contains(&record.offset));
+                prints.extend(asked.map(|record| print(record, with_time)));
+            }
+            at = batch.next_offset();
+        }
+        if at == before {
+            return Err(still_moving(partition));
+        }
+    }
+    Ok(prints)
 }
 
 /// What a log expects of `producer_id` judged by its last batch, for brokers that cannot be asked

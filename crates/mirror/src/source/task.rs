@@ -46,7 +46,7 @@ pub use self::entry::PartitionSpec;
 use self::entry::{Entries, Entry, EntryId, Pause};
 use self::leaders::{Side, View};
 use self::reading::{FetchDone, SourceBroker};
-use self::settling::{Counted, Located, Looked, Replayed};
+use self::settling::{Counted, Located, Looked, Printed, Replayed};
 use self::storing::{Confirmed, Stored};
 use self::timers::{Timer, Timers};
 use self::watching::WATCH_INTERVAL;
@@ -150,6 +150,7 @@ enum Event {
     Looked(Looked),
     Counted(Counted),
     Gap(Gap),
+    Printed(Printed),
     Stored(Stored),
     Confirmed(Confirmed),
     Rules(Topic, Result<Option<Rules>>),
@@ -241,6 +242,7 @@ impl Task {
             Event::Looked(looked) => self.on_looked(looked),
             Event::Counted(counted) => self.on_counted(counted),
             Event::Gap(gap) => self.on_gap(gap),
+            Event::Printed(printed) => self.on_printed(printed),
             Event::Stored(stored) => self.on_stored(stored),
             Event::Confirmed(confirmed) => self.on_confirmed(confirmed),
             Event::Rules(topic, result) => self.on_rules(&topic, result),

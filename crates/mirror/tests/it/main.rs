@@ -4,5 +4,6 @@ mod chaos;
 mod copy;
 mod faults;
 mod made_anew;
+mod source_changes;
 mod support;
 mod topics;

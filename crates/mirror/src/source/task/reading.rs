@@ -20,6 +20,7 @@ use super::leaders::Side;
 use super::timers::Timer;
 use super::{Event, Task, log_failure};
 use crate::pipeline::lane::Order;
+use crate::pipeline::overlap::Unmet;
 use crate::pipeline::planner::{Aborted, Trouble};
 use crate::pipeline::rebuild::{Rebuilt, Stopped, rebuild};
 use crate::status::PauseReason;
@@ -392,6 +393,15 @@ impl Task {
         if let Some(order) = lane.feed(&mut self.counters) {
             self.rebuilding.waiting.push_back((id, order));
         }
+        let unmet = lane.take_unmet();
+        if lane.writer.take_overlap_ended() {
+            entry.stored = None;
+            entry.beginnings += 1;
+        }
+        if let Some(unmet) = unmet {
+            let _span = entry.span().entered();
+            log_unmet(unmet);
+        }
         self.check_stopped(id);
     }
 
@@ -449,6 +459,20 @@ impl Task {
             }
         };
         self.pause(id, reason);
+    }
+}
+
+/// Says that the target holds records which the source does not show again.
+fn log_unmet(unmet: Unmet) {
+    let Unmet {
+        from,
+        records,
+        at_end,
+    } = unmet;
+    if at_end {
+        tracing::info!(%from, records, "the source has lost records since they were copied: going on behind them");
+    } else {
+        tracing::warn!(%from, "the source's log has changed since it was copied, by compaction or retention: copying again from here on, so that nothing is lost");
     }
 }
 

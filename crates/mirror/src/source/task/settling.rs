@@ -4,12 +4,13 @@
 //! broker that is away delays nobody else's.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 use twinlog_core::config::flow::OffsetReset;
-use twinlog_core::ids::{Topic, TopicPartition};
+use twinlog_core::ids::{DownstreamOffset, Topic, TopicPartition};
 use twinlog_core::offsets::{Expects, OutOfSequence, Sequence, TailCount, TargetMark, TargetTail};
 use twinlog_kafka::admin::Results;
 use twinlog_kafka::error::{Error, Result};
@@ -19,7 +20,7 @@ use super::leaders::Side;
 use super::reading::described;
 use super::timers::Timer;
 use super::{Event, Task, log_failure};
-use crate::pipeline::lane::Lane;
+use crate::pipeline::lane::{Lane, Wanted};
 use crate::pipeline::writer::{Frontier, Resumed};
 use crate::source::logs::{self, LogEnds};
 use crate::status::PauseReason;
@@ -53,6 +54,13 @@ pub struct Counted {
     id: EntryId,
     expects: Expects,
     result: Result<Result<TailCount, OutOfSequence>>,
+}
+
+/// What our records on the target look like.
+pub struct Printed {
+    id: EntryId,
+    round: u64,
+    result: Result<Vec<u64>>,
 }
 
 /// What target logs were found to hold beyond stored positions, for one line in the log however
@@ -100,7 +108,13 @@ impl Task {
             (Start::Locate(_), Some(lane)) if !lane.is_drained() => return,
             (Start::Locate(_), _) => Side::Source,
             (Start::Place { .. }, None) => Side::Target,
-            (Start::Place { .. }, Some(_)) => return,
+            (Start::Place { .. }, Some(lane)) => match lane.wanted() {
+                Some(Wanted::SourceEnd) => Side::Source,
+                Some(Wanted::Prints { from, to, round }) => {
+                    return self.read_prints(id, from..to, round);
+                }
+                None => return,
+            },
         };
         match side {
             Side::Source => {
@@ -153,9 +167,10 @@ impl Task {
             let asked = first(&mut broker.locate);
             let asked = self.named(asked, |entry| &entry.spec.source);
             let client = self.context.source.clone();
+            let isolation = self.config.fetch.isolation;
             self.push(async move {
                 let partitions = asked.iter().map(|(_, partition)| partition.clone());
-                let ends = logs::ends(&client, partitions.collect()).await;
+                let ends = logs::ends(&client, partitions.collect(), isolation).await;
                 let results = answered(asked, ends);
                 Event::Located(Located {
                     broker: id,
@@ -219,7 +234,19 @@ impl Task {
             return;
         };
         let Start::Locate(why) = entry.start else {
-            return;
+            if let Some(lane) = &mut entry.lane {
+                lane.on_source_end(ends.readable_end);
+            }
+            return self.touch(id);
+        };
+        if entry.lane.as_ref().is_some_and(|lane| !lane.is_drained()) {
+            return self.touch(id);
+        }
+        // Since it was found out of range, it may have moved back to the frontier.
+        let position = entry.lane.as_ref().map(Lane::next_read);
+        let why = match (why, position) {
+            (Locate::OutOfRange(_), Some(position)) => Locate::OutOfRange(position),
+            (why, _) => why,
         };
         let span = entry.span().entered();
         let by_reset = match reset {
@@ -233,33 +260,42 @@ impl Task {
             Locate::OutOfRange(position) if (ends.start..=ends.end).contains(&position) => {
                 Some(position)
             }
-            Locate::OutOfRange(position) if position < ends.start => {
-                let lost = (ends.start.0 - position.0).unsigned_abs();
-                self.counters.lost_records += lost;
-                tracing::warn!(%position, log_start = %ends.start, lost, "the source deleted records before they were copied");
-                by_reset
-            }
+            Locate::OutOfRange(position) if position < ends.start => by_reset,
             Locate::OutOfRange(position) => {
                 tracing::warn!(%position, log_end = %ends.end, "the source's log ends before the position: it was cut or made anew");
                 by_reset
             }
         };
-        drop(span);
         let Some(upstream) = begin else {
+            drop(span);
             let offset = match why {
                 Locate::OutOfRange(position) => position,
                 Locate::NoPosition | Locate::Anew | Locate::AnotherTopic => ends.start,
             };
             return self.pause(id, PauseReason::NoPosition { offset });
         };
-        if why == Locate::AnotherTopic {
-            entry.begin_another_topic();
+        match why {
+            Locate::AnotherTopic => entry.begin_another_topic(),
+            // Another log, of which no position tells.
+            Locate::OutOfRange(position) if upstream < position => {
+                entry.begin_another_topic();
+                entry.is_confirmed = true;
+            }
+            Locate::OutOfRange(_) | Locate::NoPosition | Locate::Anew => {}
         }
         let mark = entry.frontier().map(|frontier| frontier.mark);
         entry.start = Start::Place { upstream, mark };
         if let Some(lane) = &mut entry.lane {
-            lane.jump_to(upstream);
+            let position = lane.next_read();
+            let lost = lane.jump_to(upstream);
+            if lost > 0 {
+                self.counters.lost_records += lost;
+                tracing::warn!(%position, log_start = %ends.start, lost, "the source deleted records before they were copied");
+                // A crash is bounded by this place better than by one before the gap.
+                self.storing.flush();
+            }
         }
+        drop(span);
         self.touch(id);
     }
 
@@ -361,6 +397,41 @@ impl Task {
                     .writer
                     .on_counted(count.ours, count.foreign, counted.expects);
                 self.on_resumed(id, before, resumed);
+            }
+            Err(error) => {
+                self.on_question_failed(id, Side::Target, "read the end of a log", &error);
+            }
+        }
+    }
+
+    /// Reads the records of ours that the target holds beyond the frontier: whether the source still
+    /// has the same is to be compared.
+    fn read_prints(&mut self, id: EntryId, stretch: Range<DownstreamOffset>, round: u64) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        entry.is_asked = true;
+        let partition = entry.spec.target.clone();
+        let with_time = !entry.spec.rules.target_stamps;
+        let (client, producer_id) = (self.context.target.clone(), self.config.producer_id);
+        self.push(async move {
+            let result = logs::prints(&client, &partition, stretch, producer_id, with_time).await;
+            Event::Printed(Printed { id, round, result })
+        });
+    }
+
+    pub(super) fn on_printed(&mut self, printed: Printed) {
+        let Printed { id, round, result } = printed;
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        entry.is_asked = false;
+        match result {
+            Ok(prints) => {
+                if let Some(lane) = &mut entry.lane {
+                    lane.on_prints(round, prints);
+                }
+                self.touch(id);
             }
             Err(error) => {
                 self.on_question_failed(id, Side::Target, "read the end of a log", &error);

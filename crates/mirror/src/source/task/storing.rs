@@ -65,6 +65,11 @@ impl Storing {
         }
     }
 
+    /// Has everything stored that has moved.
+    pub fn flush(&mut self) {
+        self.is_flush_due = true;
+    }
+
     /// Has a partition's position read again.
     pub fn confirm(&mut self, id: EntryId) {
         self.unconfirmed.push(id);
@@ -82,7 +87,7 @@ impl Storing {
 impl Task {
     /// Has everything stored that has moved.
     pub(super) fn flush_positions(&mut self) {
-        self.storing.is_flush_due = true;
+        self.storing.flush();
     }
 
     pub(super) fn dispatch_storing(&mut self) {

@@ -442,7 +442,7 @@ impl Entry {
             .target_leader
             .filter(|leader| leader.broker == broker)?;
         self.is_ready = false;
-        if self.pause.is_some() {
+        if self.pause.is_some() || !self.is_anchored() {
             return None;
         }
         let lane = self.lane.as_mut()?;
