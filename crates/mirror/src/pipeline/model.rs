@@ -444,6 +444,22 @@ fn records_of_others_shift_our_offsets_and_cost_nothing() {
 }
 
 #[test]
+fn an_answer_from_far_beyond_the_log_is_not_believed() {
+    let mut world = World::new(&[(3, 5), (4, 5)]);
+    for what in [19, 0, 4, 9] {
+        world.step(0, what);
+    }
+    let (ticket, base) = world.processes[0].answers.pop_front().unwrap();
+
+    let damaged = base.unwrap() ^ 1 << 43;
+    let acked = world.processes[0].lane.writer.on_ack(ticket, damaged);
+
+    assert_eq!(acked, Acked::Doubt);
+    world.finish();
+    assert_eq!(world.copied(), (0..7).collect::<Vec<_>>());
+}
+
+#[test]
 fn at_most_five_batches_of_a_partition_are_on_their_way_and_one_where_the_broker_knows_nothing() {
     let mut world = World::new(&[(1, 5); 10]);
     let send_all = |world: &mut World| {

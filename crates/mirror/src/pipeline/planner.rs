@@ -50,6 +50,10 @@ pub enum Trouble {
     /// however large it is (KIP-74).
     #[error("the source cut the first batch of its answer after {} bytes", .0.present)]
     OnlyCut(Cut),
+    /// A batch lies where none can be: before the end of the one before it, or far behind the high
+    /// watermark, which comes second.
+    #[error("a batch claims to begin at offset {0}, in a log that ends at {1}")]
+    Misplaced(UpstreamOffset, UpstreamOffset),
 }
 
 /// A stretch of the source's log.
@@ -199,6 +203,34 @@ pub fn plan(position: UpstreamOffset, records: Bytes, aborted: &[Aborted], rules
         items: planner.items,
         next: planner.next,
     }
+}
+
+/// Whether batches lie where a log can have them: none before the end of the one before it, none
+/// behind a hole that reaches beyond `end`, the high watermark of the same answer. (Records that
+/// follow on may lie beyond it: brokers look at it before they read.) Where a batch lies is not
+/// under its checksum: believed blindly, a damaged offset would pass over records.
+///
+/// # Errors
+/// [`Trouble::Misplaced`]. Bytes that are no batch are left to [`plan`].
+pub fn check_places(
+    position: UpstreamOffset,
+    records: &Bytes,
+    end: UpstreamOffset,
+) -> Result<(), Trouble> {
+    let mut before = None;
+    for entry in walk(records.clone()).map_while(Result::ok) {
+        let (base, next) = match entry {
+            Entry::Batch(batch) => (batch.header().base_offset, batch.next_offset()),
+            Entry::Legacy(message) => (message.next_offset() - 1, message.next_offset()),
+        };
+        let due = before.unwrap_or(position.0.max(0));
+        let is_late = base > due && base > end.0;
+        if is_late || before.is_some_and(|before| base < before) {
+            return Err(Trouble::Misplaced(UpstreamOffset(base), end));
+        }
+        before = Some(next);
+    }
+    Ok(())
 }
 
 struct Planner<'a> {
@@ -509,6 +541,34 @@ mod tests {
 
         assert_eq!(shown(&planned), "0-3 forward");
         assert!(matches!(planned.trouble, Some(Trouble::Damaged(_))));
+    }
+
+    #[test]
+    fn a_batch_where_none_can_be_is_not_believed() {
+        let check = |second: i64, end| {
+            let log = [data(0, 3), data(second, second + 6), data(20, 21)].concat();
+            check_places(UpstreamOffset(1), &log.into(), UpstreamOffset(end))
+        };
+
+        assert_eq!(check(3, 21), Ok(()));
+        assert_eq!(check(8, 21), Ok(()));
+        assert_eq!(
+            check(14, 3),
+            Err(Trouble::Misplaced(UpstreamOffset(14), UpstreamOffset(3)))
+        );
+        for damaged in [0, 2, 15, 3 ^ 1 << 33] {
+            assert!(check(damaged, 21).is_err(), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn records_that_follow_on_may_lie_beyond_the_high_watermark() {
+        let log = [data(0, 3), data(3, 9)].concat().into();
+
+        assert_eq!(
+            check_places(UpstreamOffset(1), &log, UpstreamOffset(2)),
+            Ok(())
+        );
     }
 
     proptest! {

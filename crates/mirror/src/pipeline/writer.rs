@@ -31,6 +31,10 @@ use super::overlap::Overlap;
 /// (`ProducerStateEntry`).
 pub const IN_FLIGHT_MAX: usize = 5;
 
+/// More records than this nobody else writes between two of our batches: a number that says so is
+/// damaged.
+pub const FOREIGN_MAX: i64 = 1 << 40;
+
 /// How far a partition is mirrored: everything before `upstream` is in the target's log before
 /// `mark`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -334,9 +338,9 @@ impl Writer {
         };
         let expected = self.window[at].base.downstream.0;
         // Answers come in the order of sending. One that overtakes another stands behind a failure,
-        // and a batch that lies before its place is not where it belongs: either way the
-        // log must be asked.
-        if at != 0 || base < expected {
+        // a batch that lies before its place is not where it belongs, and one that lies far behind
+        // it was damaged on the way: in any case the log must be asked.
+        if at != 0 || base < expected || base - expected > FOREIGN_MAX {
             self.on_doubt(ticket);
             return Acked::Doubt;
         }

@@ -21,7 +21,7 @@ use super::timers::Timer;
 use super::{Event, Task, log_failure};
 use crate::pipeline::lane::Order;
 use crate::pipeline::overlap::Unmet;
-use crate::pipeline::planner::{Aborted, Trouble};
+use crate::pipeline::planner::{Aborted, Trouble, check_places};
 use crate::pipeline::rebuild::{Rebuilt, Stopped, rebuild};
 use crate::status::PauseReason;
 use crate::verdict::{Refused, Verdict, verdict};
@@ -327,7 +327,10 @@ impl Task {
                     first_offset: transaction.first_offset,
                 })
                 .collect();
-            if let Err(trouble) = lane.on_fetched(fetched.records, &aborted) {
+            let end = UpstreamOffset(fetched.high_watermark);
+            let planned = check_places(lane.next_read(), &fetched.records, end)
+                .and_then(|()| lane.on_fetched(fetched.records, &aborted));
+            if let Err(trouble) = planned {
                 self.on_damaged(id, &trouble);
             }
         }

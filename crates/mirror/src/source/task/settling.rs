@@ -21,7 +21,7 @@ use super::reading::described;
 use super::timers::Timer;
 use super::{Event, Task, log_failure};
 use crate::pipeline::lane::{Lane, Wanted};
-use crate::pipeline::writer::{Frontier, Resumed};
+use crate::pipeline::writer::{FOREIGN_MAX, Frontier, Resumed};
 use crate::source::logs::{self, LogEnds};
 use crate::status::PauseReason;
 use crate::verdict::{Refused, Verdict, verdict};
@@ -335,6 +335,10 @@ impl Task {
         else {
             return self.touch(id);
         };
+        if tail.log_end.0 - lane.writer.frontier().mark.downstream.0 > FOREIGN_MAX {
+            tracing::warn!(log_end = %tail.log_end, "an answer was damaged on its way: asking again");
+            return self.wait(id);
+        }
         // Where the broker has no entry of ours it takes what arrives late as if it were new.
         let is_unsure = lane.writer.may_be_doubled() && tail.expects == Expects::Anything;
         if is_unsure && entry.first_look.take() != Some(tail) {
