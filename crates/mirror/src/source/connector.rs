@@ -27,7 +27,7 @@ use twinlog_kafka::retry::{Backoff, is_told};
 use super::clients::Clients;
 use super::copies::Shortage;
 use super::discovery::{Discovery, discover, named};
-use super::offsets_topic::{self, Readiness};
+use super::offsets_topic::Readiness;
 use super::positions::{PositionStore, WallClock};
 use super::rules::RulesConfig;
 use super::task::{Message, PartitionSpec, Task, TaskConfig, TaskContext};
@@ -73,6 +73,8 @@ pub struct SourceConnector {
     /// The ids of the target's topics as of the last round, [`TopicId::ZERO`] where brokers have
     /// none.
     target_ids: HashMap<Topic, TopicId>,
+    /// The offsets topic's id as of the last round.
+    offsets_topic_id: Option<TopicId>,
     next_generation: u64,
 }
 
@@ -107,9 +109,9 @@ impl SourceConnector {
         });
         let positions = PositionStore::new(
             clients.worker.clone(),
-            config.worker.offsets_topic.name.clone(),
+            config.worker.offsets_topic.clone(),
             &config.source_connector_name,
-            config.flow.source.as_str(),
+            &config.flow,
             wall_clock.clone(),
         );
         let connector = SourceConnector {
@@ -125,6 +127,7 @@ impl SourceConnector {
             specs: HashMap::new(),
             rules: HashMap::new(),
             target_ids: HashMap::new(),
+            offsets_topic_id: None,
             next_generation: 1,
         };
         (connector, watched)
@@ -229,8 +232,7 @@ impl SourceConnector {
                 "source and target are one cluster ({id}): its topics would be copied onto themselves; check bootstrap.servers"
             )));
         }
-        let (alias, topic) = (&self.config.flow.target, &self.config.worker.offsets_topic);
-        offsets_topic::ensure(&self.clients.worker, alias, topic).await
+        self.positions.ensure().await
     }
 
     /// One round of discovery, and what follows from it.
@@ -239,6 +241,7 @@ impl SourceConnector {
         self.log_new_troubles(&discovery.troubles);
         let mut partitions = partitions_of(&discovery.topics);
         let made_anew = self.learn_target_ids(&discovery);
+        self.keep_offsets_topic().await?;
         self.learn_rules(&discovery.topics).await?;
         self.learn_specs(&discovery.topics, &partitions).await?;
         let all = partitions.len();
@@ -257,6 +260,30 @@ impl SourceConnector {
             status.tasks = tasks;
         });
         Ok(round)
+    }
+
+    /// Makes the offsets topic again if it is gone, and has all positions stored in one that is
+    /// another than in the last round.
+    async fn keep_offsets_topic(&mut self) -> Result<()> {
+        let name = &self.config.worker.offsets_topic.name;
+        let seen = self.clients.target_admin.metadata();
+        let is_gone = seen.topic(name).is_none();
+        if is_gone {
+            self.positions.ensure().await?;
+        }
+        let metadata = match is_gone {
+            true => self.clients.worker.metadata(),
+            false => seen,
+        };
+        let now = metadata.topic(name).map_or(TopicId::ZERO, |topic| topic.id);
+        let then = self.offsets_topic_id.replace(now);
+        if then.is_some_and(|then| is_gone || then != now) {
+            for task in &self.tasks {
+                // One that is gone reads its positions when it is started again.
+                let _ = task.inbox.send(Message::StoreAgain).await;
+            }
+        }
+        Ok(())
     }
 
     fn log_new_troubles(&self, troubles: &[TopicTrouble]) {

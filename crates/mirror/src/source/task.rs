@@ -93,6 +93,8 @@ pub enum Message {
     Reconfigure(Vec<PartitionSpec>),
     /// These topics of the target were deleted and made again: what was written to them is gone.
     TargetMadeAnew(HashSet<Topic>),
+    /// The offsets topic was made anew: store all positions again.
+    StoreAgain,
     /// Finish what is on its way until then, store positions, and end.
     Stop {
         /// When to end in any case.
@@ -254,6 +256,7 @@ impl Task {
         match message {
             Some(Message::Reconfigure(specs)) => self.reconfigure(specs),
             Some(Message::TargetMadeAnew(topics)) => self.on_target_made_anew(topics),
+            Some(Message::StoreAgain) => self.storing.store_everything(),
             Some(Message::Stop { deadline }) => self.stop(deadline),
             None => self.stop(Instant::now()),
         }

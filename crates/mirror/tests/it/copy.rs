@@ -1,10 +1,15 @@
 //! Records arrive as they were, and positions let the next process go on.
 
-use anyhow::Result;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
 use bytes::Bytes;
+use testkit::eventually_async;
 use twinlog_kafka::batch::Record;
 
-use crate::support::{Clusters, expect_status, numbers, records, stop, stored_positions, texts};
+use crate::support::{
+    Clusters, WITHIN, expect_status, numbers, records, stop, stored_positions, texts,
+};
 
 #[tokio::test(start_paused = true)]
 async fn records_arrive_unchanged_in_the_same_partition() -> Result<()> {
@@ -192,6 +197,41 @@ async fn thousands_of_partitions_are_copied_by_few_requests() -> Result<()> {
     tokio::time::sleep(std::time::Duration::from_secs(10)).await;
     let idle = clusters.source.requests(mini_kafka::ApiKey::Fetch) - before;
     assert!(idle <= 25, "{idle} fetches in ten idle seconds");
+    stop(flow).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_offsets_topic_that_was_deleted_is_made_again_and_holds_all_positions() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 2, 1);
+    clusters.produce("orders", 0, &["a", "b"]).await?;
+    clusters.produce("orders", 1, &["c"]).await?;
+    let flow = clusters.mirror("refresh.topics.interval.seconds = 30")?;
+    clusters.expect_copied("us.orders", 0, &["a", "b"]).await?;
+    clusters.expect_copied("us.orders", 1, &["c"]).await?;
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    let stored = stored_positions(&clusters.target)?;
+
+    // While nothing moves.
+    clusters.target.delete_topic("mm2-offsets.us.internal");
+    eventually_async(WITHIN, async || {
+        let now = stored_positions(&clusters.target)?;
+        ensure!(now == stored, "{now}");
+        Ok(())
+    })
+    .await?;
+
+    // While records are copied.
+    clusters.target.delete_topic("mm2-offsets.us.internal");
+    clusters.produce("orders", 1, &["d"]).await?;
+    clusters.expect_copied("us.orders", 1, &["c", "d"]).await?;
+    eventually_async(WITHIN, async || {
+        let now = stored_positions(&clusters.target)?;
+        ensure!(now.lines().count() == 2, "{now}");
+        Ok(())
+    })
+    .await?;
     stop(flow).await;
     Ok(())
 }

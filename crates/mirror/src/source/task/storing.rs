@@ -13,13 +13,17 @@ use super::entry::{Entry, EntryId, Start};
 use super::timers::Timer;
 use super::{Event, Task, log_failure};
 use crate::pipeline::writer::Frontier;
-use crate::source::positions::PositionStore;
+use crate::source::positions::{PositionStore, Written};
 
 /// What waits to be stored.
 #[derive(Debug, Default)]
 pub struct Storing {
     is_under_way: bool,
     is_flush_due: bool,
+    /// Also those that have not moved: what was stored is gone.
+    is_everything_due: bool,
+    /// Whether the write under way is of everything.
+    is_storing_everything: bool,
     /// Partitions that must not send before their place is stored.
     anchors: Vec<EntryId>,
     /// Partitions whose positions are to be read again.
@@ -43,7 +47,7 @@ struct Moved {
 pub struct Stored {
     entries: Vec<Moved>,
     dropped: HashMap<TopicPartition, Position>,
-    result: Result<()>,
+    result: Result<Written>,
 }
 
 /// Positions that were read again.
@@ -68,6 +72,12 @@ impl Storing {
     /// Has everything stored that has moved.
     pub fn flush(&mut self) {
         self.is_flush_due = true;
+    }
+
+    /// Has all positions stored, whether or not they have moved.
+    pub fn store_everything(&mut self) {
+        self.is_flush_due = true;
+        self.is_everything_due = true;
     }
 
     /// Has a partition's position read again.
@@ -181,8 +191,12 @@ impl Task {
         }
         if std::mem::take(&mut self.storing.is_flush_due) {
             let moved = self.entries.iter().filter(|(_, entry)| !entry.is_storing);
-            entries
-                .extend(moved.filter_map(|(id, entry)| Some(entry.moved(id, entry.unstored()?))));
+            let all = std::mem::take(&mut self.storing.is_everything_due);
+            self.storing.is_storing_everything = all;
+            entries.extend(moved.filter_map(|(id, entry)| {
+                let frontier = if all { entry.known() } else { entry.unstored() };
+                Some(entry.moved(id, frontier?))
+            }));
         }
         let dropped = std::mem::take(&mut self.storing.dropped);
         let writer: &PositionStore = &self.context.positions;
@@ -200,8 +214,12 @@ impl Task {
     pub(super) fn on_stored(&mut self, stored: Stored) {
         self.storing.is_under_way = false;
         match stored.result {
-            Ok(()) => {
+            Ok(written) => {
                 self.storing.failures = 0;
+                if written == Written::InNewTopic {
+                    tracing::warn!(topic = %self.context.positions.topic(), "the offsets topic was gone and was made again: storing all positions");
+                    self.storing.store_everything();
+                }
                 for moved in stored.entries {
                     if let Some(entry) = self.entries.get_mut(moved.id) {
                         entry.is_storing = false;
@@ -215,6 +233,7 @@ impl Task {
             }
             Err(error) => {
                 self.on_store_failed("store positions", &error);
+                self.storing.is_everything_due |= self.storing.is_storing_everything;
                 self.storing.dropped.extend(stored.dropped);
                 self.storing.is_flush_due = true;
                 for Moved { id, .. } in stored.entries {
@@ -255,7 +274,7 @@ impl Task {
             .unwrap_or_else(Instant::now)
             .max(Instant::now() + GRACE);
         match timeout_at(deadline, self.context.positions.write(records)).await {
-            Ok(Ok(())) => tracing::debug!(partitions, "positions stored"),
+            Ok(Ok(_)) => tracing::debug!(partitions, "positions stored"),
             Ok(Err(error)) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(
@@ -284,6 +303,15 @@ impl Entry {
             (None, Start::Locate(_)) => true,
         };
         (!is_stored).then_some(frontier)
+    }
+
+    /// The frontier, or where it will be.
+    fn known(&self) -> Option<Frontier> {
+        let begun = match self.start {
+            Start::Place { upstream, mark } => mark.map(|mark| Frontier { upstream, mark }),
+            Start::Locate(_) => None,
+        };
+        self.frontier().or(begun)
     }
 
     fn moved(&self, id: EntryId, frontier: Frontier) -> Moved {
