@@ -400,11 +400,9 @@ impl Task {
             lane.writer.suspect();
         }
         if matches!(pause.reason, PauseReason::RecordTooLarge { .. }) {
-            // It stays until the limit is known.
-            entry.pause = Some(pause);
+            // The limit may have changed, and the record may be gone from the source, which a fetch
+            // tells.
             self.ask_rules(topic);
-            self.timers
-                .set(Instant::now() + RECHECK_INTERVAL, Timer::Recheck(id));
         }
         self.touch(id);
     }

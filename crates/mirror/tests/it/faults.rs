@@ -458,3 +458,35 @@ impl MakeWriter<'_> for Log {
         self.clone()
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_record_too_large_that_the_source_deletes_holds_nothing_up_any_longer() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters
+        .source
+        .create_topic_with("orders", 1, 1, &[("max.message.bytes", "100000")]);
+    clusters
+        .target
+        .create_topic_with("us.orders", 1, 1, &[("max.message.bytes", "1000")]);
+    let large = "x".repeat(2_000);
+    clusters.produce("orders", 0, &["a", &large, "b"]).await?;
+    clusters.produce("orders", 0, &["c"]).await?;
+    let flow = clusters.mirror("")?;
+    expect_status(&flow, "paused", |status| {
+        status
+            .tasks
+            .first()
+            .is_some_and(|task| !task.paused.is_empty())
+    })
+    .await?;
+
+    clusters.source.delete_records("orders", 0, 3);
+
+    clusters.expect_copied("us.orders", 0, &["a", "c"]).await?;
+    let status = expect_status(&flow, "going on", |status| {
+        status.tasks[0].paused.is_empty()
+    });
+    assert_eq!(status.await?.counters().lost_records, 2);
+    stop(flow).await;
+    Ok(())
+}
