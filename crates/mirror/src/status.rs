@@ -76,6 +76,13 @@ pub enum PauseReason {
         /// What is wrong.
         message: String,
     },
+    /// Records leave us whole and reach the target damaged, again and again.
+    DamagedOnTheWay {
+        /// Where they begin on the source.
+        offset: UpstreamOffset,
+        /// The target's words.
+        message: String,
+    },
     /// The position is not in the source's log, and `auto.offset.reset` is `none`.
     NoPosition {
         /// The position.
@@ -116,6 +123,9 @@ impl PauseReason {
             }
             PauseReason::Damaged { .. } => {
                 "check the source's disks; delete the damaged records (kafka-delete-records) to go on behind them"
+            }
+            PauseReason::DamagedOnTheWay { .. } => {
+                "check the network to the target and the target's memory; it is tried again every half minute"
             }
             PauseReason::NoPosition { .. } => "set auto.offset.reset to earliest or latest",
             PauseReason::Refused { .. } => {
@@ -165,6 +175,12 @@ impl fmt::Display for PauseReason {
                 write!(
                     f,
                     "the source's records at offset {offset} cannot be read: {message}"
+                )
+            }
+            PauseReason::DamagedOnTheWay { offset, message } => {
+                write!(
+                    f,
+                    "the records from offset {offset} reach the target damaged: {message}"
                 )
             }
             PauseReason::NoPosition { offset } => {

@@ -298,6 +298,12 @@ impl Writer {
         self.old_before = old_before;
     }
 
+    /// Whether the checksum of the batch that comes next is right, which only its source can say.
+    pub fn is_next_whole(&self) -> bool {
+        let next = self.queue.front();
+        next.is_some_and(|piece| piece.batch.verify_crc().is_ok())
+    }
+
     /// The size of the batch that [`Writer::send`] would give.
     pub fn next_size(&self) -> Option<usize> {
         self.queue.front().map(|piece| piece.batch.size())

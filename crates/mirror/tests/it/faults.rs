@@ -156,6 +156,30 @@ async fn old_records_are_copied_once_though_batches_are_refused_and_the_broker_f
 }
 
 #[tokio::test(start_paused = true)]
+async fn damage_on_the_way_to_the_target_is_not_put_down_to_the_source() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 1, 1);
+    clusters.produce("orders", 0, &["a"]).await?;
+    let produce = clusters.target.on(ApiKey::Produce).topic("us.orders");
+    produce.always(Fault::Error(ResponseError::CorruptMessage));
+    let flow = clusters.mirror("")?;
+
+    let status = expect_status(&flow, "paused", |status| {
+        status.tasks.iter().any(|task| !task.paused.is_empty())
+    })
+    .await?;
+    let reason = &status.tasks[0].paused[0].reason;
+    assert!(
+        matches!(reason, PauseReason::DamagedOnTheWay { .. }),
+        "{reason:?}"
+    );
+    clusters.target.clear_faults();
+    clusters.expect_copied("us.orders", 0, &["a"]).await?;
+    stop(flow).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_old_batch_that_arrives_after_its_connection_is_waited_for() -> Result<()> {
     let clusters = Clusters::start(1)?;
     clusters.source.create_topic("orders", 1, 1);

@@ -490,11 +490,15 @@ impl Task {
             // What may succeed later has waited before the log was looked at.
             None | Some(Objection::Later) => return self.touch(id),
             Some(Objection::Damaged(message)) => {
+                let is_whole = lane.writer.is_next_whole();
                 lane.reread();
                 if attempts < ATTEMPTS_MAX {
                     return self.touch(id);
                 }
-                PauseReason::Damaged { offset, message }
+                match is_whole {
+                    true => PauseReason::DamagedOnTheWay { offset, message },
+                    false => PauseReason::Damaged { offset, message },
+                }
             }
             // The limit has changed since we read it.
             Some(Objection::Refused(Refused::Size, _)) if attempts < ATTEMPTS_MAX => {
