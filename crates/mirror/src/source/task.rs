@@ -512,6 +512,28 @@ impl Task {
     }
 }
 
+/// Counts failures for the log: those that come within a minute of each other are one row, whatever
+/// went well in between, so that a flapping line is not a line each time.
+#[derive(Debug, Default)]
+struct FailureRow {
+    count: u32,
+    last: Option<Instant>,
+}
+
+impl FailureRow {
+    /// How many came before this one, now.
+    fn next(&mut self) -> u32 {
+        let now = Instant::now();
+        let goes_on = |last: Instant| now.duration_since(last) < Duration::from_secs(60);
+        if !self.last.replace(now).is_some_and(goes_on) {
+            self.count = 0;
+        }
+        let before = self.count;
+        self.count = before.saturating_add(1);
+        before
+    }
+}
+
 /// Logs a failure after `failures` others in a row, met by trying again: early ones are normal
 /// while a cluster changes its mind.
 fn log_failure(action: &str, error: &Error, failures: u32) {
@@ -522,5 +544,24 @@ fn log_failure(action: &str, error: &Error, failures: u32) {
         tracing::info!(action, error, "trying again");
     } else {
         tracing::warn!(action, error, failures, "still failing, trying again");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_of_a_flapping_line_are_one_row_until_it_is_calm_for_a_minute() {
+        let mut row = FailureRow::default();
+        let mut after = async |seconds| {
+            tokio::time::advance(Duration::from_secs(seconds)).await;
+            row.next()
+        };
+
+        let flapping = [after(0).await, after(1).await, after(59).await];
+        let calm = after(60).await;
+
+        assert_eq!((flapping, calm), ([0, 1, 2], 0));
     }
 }

@@ -18,7 +18,7 @@ use twinlog_kafka::wire::{FetchRequest, FetchResponse};
 use super::entry::{EntryId, Locate, Reading, Start};
 use super::leaders::Side;
 use super::timers::Timer;
-use super::{Event, Task, log_failure};
+use super::{Event, FailureRow, Task, log_failure};
 use crate::pipeline::lane::Order;
 use crate::pipeline::overlap::Unmet;
 use crate::pipeline::planner::{Aborted, Trouble, check_places};
@@ -61,6 +61,7 @@ pub struct SourceBroker {
     pub is_locating: bool,
     pub not_before: Option<Instant>,
     pub failures: u32,
+    pub told: FailureRow,
 }
 
 /// A fetch that has ended.
@@ -84,6 +85,7 @@ impl Task {
             is_locating: false,
             not_before: None,
             failures: 0,
+            told: FailureRow::default(),
         })
     }
 
@@ -273,8 +275,8 @@ impl Task {
     fn on_source_broker_failed(&mut self, id: i32, error: &Error) {
         let failures = self.source_broker(id).failures;
         let pause = self.config.backoff.pause(failures, &mut self.random);
-        log_failure("fetch from the source", error, failures);
         let broker = self.source_broker(id);
+        log_failure("fetch from the source", error, broker.told.next());
         broker.failures = failures.saturating_add(1);
         broker.connection = None;
         broker.not_before = Some(Instant::now() + pause);

@@ -15,7 +15,7 @@ use twinlog_kafka::produce::{self, ProduceItem, ProduceOptions, Produced};
 use super::entry::{Entry, EntryId, Objection};
 use super::leaders::Side;
 use super::timers::Timer;
-use super::{Event, Task, log_failure};
+use super::{Event, FailureRow, Task, log_failure};
 use crate::pipeline::writer::{Acked, IN_FLIGHT_MAX};
 use crate::source::logs;
 use crate::verdict::{Verdict, verdict};
@@ -41,6 +41,7 @@ pub struct TargetBroker {
     pub is_looking: bool,
     pub not_before: Option<Instant>,
     pub failures: u32,
+    pub told: FailureRow,
 }
 
 /// Records that stand before a batch of ours and were not expected there.
@@ -323,7 +324,7 @@ impl Task {
         broker.not_before = not_before;
         self.counters.retries += 1;
         self.timers.set(Instant::now() + pause, Timer::Wake);
-        log_failure("write to the target", error, failures);
+        log_failure("write to the target", error, broker.told.next());
         let led = self.entries.iter().filter(|(_, entry)| {
             let leader = entry.target_leader.map(|leader| leader.broker);
             leader == Some(id)
