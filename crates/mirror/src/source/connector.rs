@@ -4,7 +4,7 @@
 //! It owns its tasks. A change of the partition set reaches those it concerns as a message; nothing
 //! is restarted for it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,9 +19,10 @@ use twinlog_core::offsets::producer_id;
 use twinlog_core::plan::topics::SourceTopic;
 use twinlog_kafka::admin::{ConfigResource, describe_configs};
 use twinlog_kafka::batch::Compression;
-use twinlog_kafka::error::{Class, Result};
+use twinlog_kafka::error::{Class, ErrorCode, Result};
 use twinlog_kafka::fetch::{FetchOptions, Isolation};
 use twinlog_kafka::memory::MemoryBudget;
+use twinlog_kafka::metadata::Topics;
 use twinlog_kafka::retry::{Backoff, is_told};
 
 use super::clients::Clients;
@@ -241,6 +242,7 @@ impl SourceConnector {
         self.log_new_troubles(&discovery.troubles);
         let mut partitions = partitions_of(&discovery.topics);
         let made_anew = self.learn_target_ids(&discovery);
+        self.tell_left(&discovery).await;
         self.keep_offsets_topic().await?;
         self.learn_rules(&discovery.topics).await?;
         self.learn_specs(&discovery.topics, &partitions).await?;
@@ -260,6 +262,32 @@ impl SourceConnector {
             status.tasks = tasks;
         });
         Ok(round)
+    }
+
+    /// Says of topics that are no longer mirrored why that is.
+    async fn tell_left(&self, discovery: &Discovery) {
+        let stay: HashSet<&Topic> = discovery.topics.iter().map(|topic| &topic.name).collect();
+        let topics = self.specs.keys().map(|partition| &partition.topic);
+        let left: BTreeSet<&Topic> = topics.filter(|topic| !stay.contains(topic)).collect();
+        if left.is_empty() {
+            return;
+        }
+        // Asked by name, a broker tells a topic that may not be seen from one that is not there.
+        let named = Topics::Named(left.iter().copied().cloned().collect());
+        let seen = self.clients.source_admin.refresh(&named).await;
+        for topic in left {
+            let reason = match seen.as_ref().map(|seen| seen.topic(topic)) {
+                Ok(Some(known)) if known.error == ErrorCode::TOPIC_AUTHORIZATION_FAILED => {
+                    "the permission to see it on the source (DESCRIBE) is missing"
+                }
+                Ok(Some(known)) if known.error == ErrorCode::NONE => {
+                    "it is on the source, but its copy is not on the target"
+                }
+                Ok(_) => "it was deleted on the source",
+                Err(_) => "it was deleted on the source, or the permission to see it is missing",
+            };
+            tracing::warn!(%topic, reason, "not mirrored any more");
+        }
     }
 
     /// Makes the offsets topic again if it is gone, and has all positions stored in one that is

@@ -46,7 +46,7 @@ pub use self::entry::PartitionSpec;
 use self::entry::{Entries, Entry, EntryId, Pause};
 use self::leaders::{Side, View};
 use self::reading::{FetchDone, SourceBroker};
-use self::settling::{Counted, Located, Looked, Printed, Replayed};
+use self::settling::{Counted, Located, Looked, Printed, Replayed, Unaccounted};
 use self::storing::{Confirmed, Stored};
 use self::timers::{Timer, Timers};
 use self::watching::WATCH_INTERVAL;
@@ -136,6 +136,7 @@ pub struct Task {
     storing: storing::Storing,
     rebuilding: reading::Rebuilding,
     replayed: Replayed,
+    unaccounted: Unaccounted,
     /// Topics whose settings on the target are being read.
     asking_rules: HashSet<Topic>,
     stop_by: Option<Instant>,
@@ -186,6 +187,7 @@ impl Task {
             storing: storing::Storing::default(),
             rebuilding: reading::Rebuilding::default(),
             replayed: Replayed::default(),
+            unaccounted: Unaccounted::default(),
             asking_rules: HashSet::new(),
             stop_by: None,
             random: fastrand::Rng::with_seed(config.generation),

@@ -17,13 +17,17 @@ fn run(properties: &str) -> Result<TwinlogProcess> {
 fn run_without_source(clusters: &Clusters) -> Result<TwinlogProcess> {
     const SAID: &str = "waiting for the clusters";
     let mut process = run(&clusters.properties())?.expecting(SAID);
+    wait_until_said(&mut process, SAID)?;
+    Ok(process)
+}
+
+fn wait_until_said(process: &mut TwinlogProcess, said: &str) -> Result<()> {
     let log = process.process().log_path().to_owned();
     process.process().eventually(PATIENCE, || {
         let log = fs::read_to_string(&log)?;
-        ensure!(log.contains(SAID), "it does not say that it waits");
+        ensure!(log.contains(said), "it does not say: {said}");
         Ok(())
-    })?;
-    Ok(process)
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -74,6 +78,42 @@ async fn a_stop_while_the_source_is_down_is_a_clean_one() -> Result<()> {
     clusters.source.crash(1, Unflushed::Kept);
 
     run_without_source(&clusters)?.stop()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topic_that_is_not_mirrored_any_more_is_named_with_the_reason() -> Result<()> {
+    const SAID: &str = "not mirrored any more";
+    let clusters = Clusters::start().await?;
+    clusters.write(1).await?;
+    let mut process = run(&clusters.properties())?.expecting(SAID);
+    clusters.wait_for_mirrored(1).await?;
+
+    clusters.source.delete_topic("orders");
+    wait_until_said(&mut process, SAID)?;
+
+    let log = process.process().log();
+    let line = log
+        .lines()
+        .find(|line| line.contains(SAID))
+        .unwrap_or_default();
+    assert!(line.contains("orders"), "{line}");
+    assert!(line.contains("it was deleted on the source"), "{line}");
+    process.stop()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn records_on_the_target_without_a_position_are_warned_of() -> Result<()> {
+    let clusters = Clusters::start().await?;
+    clusters.write(10).await?;
+    let first = run(&clusters.properties())?;
+    clusters.wait_for_mirrored(10).await?;
+    first.stop()?;
+    clusters.target.delete_topic("mm2-offsets.us.internal");
+
+    let second = run(&clusters.properties())?.expecting("no position is stored");
+    clusters.wait_for_mirrored(20).await?;
+
+    second.stop()
 }
 
 #[tokio::test(flavor = "multi_thread")]

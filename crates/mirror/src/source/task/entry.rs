@@ -78,6 +78,8 @@ pub struct Entry {
     pub last_request: u64,
     /// Whether its position was read after the target's log had shown records of ours.
     pub is_confirmed: bool,
+    /// Whether no position was stored then.
+    pub is_without_position: bool,
     /// Whether the source topic took the place of another: positions that do not name it are not
     /// about it.
     pub is_anew: bool,
@@ -178,6 +180,7 @@ impl Entry {
             is_ready: false,
             last_request: 0,
             is_confirmed: false,
+            is_without_position: false,
             is_anew: false,
             beginnings: 0,
             is_asked: false,

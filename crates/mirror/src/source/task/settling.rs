@@ -92,6 +92,31 @@ impl Replayed {
     }
 }
 
+/// What target logs hold without a position that tells where it came from, as when MirrorMaker 2
+/// was killed before its first flush. For one line in the log however many partitions.
+#[derive(Debug, Default)]
+pub struct Unaccounted {
+    partitions: usize,
+    records: i64,
+}
+
+impl Unaccounted {
+    fn report(&mut self) {
+        let Unaccounted {
+            partitions,
+            records,
+        } = std::mem::take(self);
+        if partitions > 0 {
+            tracing::warn!(
+                partitions,
+                records,
+                "the target holds records and no position is stored: beginning as \
+                 auto.offset.reset says; records that were copied before may be there twice then"
+            );
+        }
+    }
+}
+
 impl Task {
     /// Puts a partition that does not know where it stands into the queue of the broker that does.
     pub(super) fn schedule_asking(&mut self, id: EntryId) {
@@ -314,6 +339,7 @@ impl Task {
             }
         }
         self.replayed.report();
+        self.unaccounted.report();
     }
 
     fn on_tail(&mut self, id: EntryId, tail: TargetTail) {
@@ -323,6 +349,10 @@ impl Task {
         if entry.lane.is_none() {
             if entry.wants_confirmation(tail) {
                 return self.storing.confirm(id);
+            }
+            if entry.is_without_position && !entry.is_anew {
+                self.unaccounted.partitions += 1;
+                self.unaccounted.records += tail.log_end.0;
             }
             entry.open_lane(self.config.producer_id, tail);
         } else {

@@ -155,6 +155,7 @@ impl Task {
                 let position = positions
                     .get(&entry.spec.source)
                     .filter(|position| entry.goes_by(position));
+                entry.is_without_position = position.is_none();
                 if let Some(position) = position {
                     entry.start = Start::Place {
                         upstream: position.upstream,
