@@ -7,9 +7,10 @@ use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
 use mini_kafka::{ApiKey, Fault, MiniKafka, ResponseError, Unflushed};
 use testkit::eventually_async;
+use twinlog_kafka::batch::Record;
 use twinlog_mirror::flow::FlowHandle;
 
-use crate::support::{Clusters, WITHIN, read, stop};
+use crate::support::{Clusters, NOW_MS, WITHIN, read, stop};
 
 const PARTITIONS: i32 = 3;
 const BROKERS: i32 = 3;
@@ -100,9 +101,18 @@ fn mirror(clusters: &Clusters) -> Result<FlowHandle> {
 /// Writes once: what fails here was not appended, because faults spare what is produced to the
 /// source.
 async fn write(clusters: &Clusters, partition: i32, values: &[String]) -> Result<()> {
-    let values: Vec<&str> = values.iter().map(String::as_str).collect();
+    // One partition's records are so old that batches go one by one.
+    let timestamp = if partition == 0 { 1_000 } else { NOW_MS };
+    let record = |value: &String| Record {
+        timestamp,
+        value: Some(value.clone().into()),
+        ..Record::default()
+    };
+    let records: Vec<Record> = values.iter().map(record).collect();
     eventually_async(WITHIN, async || {
-        clusters.produce("orders", partition, &values).await
+        clusters
+            .produce_records("orders", partition, &records)
+            .await
     })
     .await
 }
