@@ -1,11 +1,13 @@
 //! Everything at once, by a seed: faults on every request, moved leaders, crashed brokers, mirrors
 //! that die, doubled mirrors. Whatever happens, each record is in the copy once and in order.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
 use fastrand::Rng;
-use mini_kafka::{ApiKey, Fault, MiniKafka, ResponseError, Unflushed};
+use mini_kafka::{ApiKey, Compaction, Fault, MiniKafka, ResponseError, Unflushed};
 use testkit::eventually_async;
 use twinlog_kafka::batch::Record;
 use twinlog_mirror::flow::FlowHandle;
@@ -17,6 +19,15 @@ const BROKERS: i32 = 3;
 
 #[tokio::test(start_paused = true)]
 async fn each_record_is_copied_once_whatever_happens() -> Result<()> {
+    for_each_seed(run).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_that_the_source_still_holds_is_lost_by_a_crash() -> Result<()> {
+    for_each_seed(run_with_changes).await
+}
+
+async fn for_each_seed(run: impl AsyncFn(u64) -> Result<()>) -> Result<()> {
     let seeds = std::env::var("CHAOS_SEEDS")
         .ok()
         .and_then(|seeds| seeds.parse().ok());
@@ -92,6 +103,90 @@ async fn run(seed: u64) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// One mirror at a time crashes again and again. Meanwhile records come, age, are compacted, and
+/// the topic is made anew.
+async fn run_with_changes(seed: u64) -> Result<()> {
+    let mut random = Rng::with_seed(seed);
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 1, 1);
+    let mut flow = mirror(&clusters)?;
+    for round in 0..30 {
+        let values: Vec<String> = (0..random.u32(1..20))
+            .map(|n| format!("{round}.{n}"))
+            .collect();
+        write_keyed(&clusters, &values).await?;
+        tokio::time::sleep(Duration::from_millis(random.u64(0..900))).await;
+        let is_crash = random.u32(0..3) > 0;
+        if is_crash {
+            drop(flow);
+            // Requests do not live as long as records.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        } else {
+            stop(flow).await;
+        }
+        for _ in 0..random.u32(0..3) {
+            change(&clusters, &mut random);
+        }
+        flow = mirror(&clusters)?;
+        if random.u32(0..6) == 0 {
+            tokio::time::sleep(Duration::from_millis(random.u64(0..900))).await;
+            make_anew(&clusters);
+        }
+    }
+    write_keyed(&clusters, &["last".to_owned()]).await?;
+
+    let left = read(&clusters.source, "orders", 0)?;
+    let complete = eventually_async(WITHIN, async || {
+        let copied: HashSet<String> = read(&clusters.target, "us.orders", 0)?
+            .into_iter()
+            .collect();
+        let lost: Vec<&String> = left
+            .iter()
+            .filter(|value| !copied.contains(*value))
+            .collect();
+        ensure!(lost.is_empty(), "{lost:?} of {left:?}");
+        Ok(())
+    });
+    complete
+        .await
+        .with_context(|| format!("{:#?}", flow.status()))?;
+    stop(flow).await;
+    Ok(())
+}
+
+/// Writes values under few keys.
+async fn write_keyed(clusters: &Clusters, values: &[String]) -> Result<()> {
+    let record = |(at, value): (usize, &String)| Record {
+        timestamp: 1_000,
+        key: Some(Bytes::from((at % 7).to_string())),
+        value: Some(Bytes::from(value.clone())),
+        ..Record::default()
+    };
+    let records: Vec<Record> = values.iter().enumerate().map(record).collect();
+    eventually_async(WITHIN, async || {
+        clusters.produce_records("orders", 0, &records).await
+    })
+    .await
+}
+
+fn change(clusters: &Clusters, random: &mut Rng) {
+    match random.u32(0..5) {
+        0 | 1 => {
+            if let Some(log) = clusters.source.partition("orders", 0) {
+                let before = random.i64(log.log_start..=log.log_end);
+                clusters.source.delete_records("orders", 0, before);
+            }
+        }
+        2 | 3 => drop(clusters.source.compact("orders", 0, Compaction::default())),
+        _ => make_anew(clusters),
+    }
+}
+
+fn make_anew(clusters: &Clusters) {
+    clusters.source.delete_topic("orders");
+    clusters.source.create_topic("orders", 1, 1);
 }
 
 fn mirror(clusters: &Clusters) -> Result<FlowHandle> {

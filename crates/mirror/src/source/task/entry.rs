@@ -87,6 +87,8 @@ pub struct Entry {
     pub beginnings: u32,
     /// Whether a question about it is under way or waiting to be asked.
     pub is_asked: bool,
+    /// The source topic that was asked about: by name, it may be another before the answer comes.
+    pub asked_topic: Option<TopicId>,
     /// The end of the source's log as far as it may be read.
     pub log_end: Option<i64>,
     /// What the offsets topic holds.
@@ -184,6 +186,7 @@ impl Entry {
             is_anew: false,
             beginnings: 0,
             is_asked: false,
+            asked_topic: None,
             log_end: None,
             stored: None,
             is_storing: false,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use twinlog_core::config::flow::OffsetReset;
-use twinlog_core::ids::{DownstreamOffset, Topic, TopicPartition};
+use twinlog_core::ids::{DownstreamOffset, Topic, TopicPartition, UpstreamOffset};
 use twinlog_core::offsets::{Expects, OutOfSequence, Sequence, TailCount, TargetMark, TargetTail};
 use twinlog_kafka::admin::Results;
 use twinlog_kafka::error::{Error, Result};
@@ -147,6 +147,7 @@ impl Task {
                     return;
                 };
                 entry.is_asked = true;
+                entry.asked_topic = Some(leader.topic_id);
                 self.source_broker(leader.broker).locate.push(id);
             }
             Side::Target => {
@@ -243,7 +244,9 @@ impl Task {
                 continue;
             };
             entry.is_asked = false;
+            let topic = entry.source_leader.map(|leader| leader.topic_id);
             match result {
+                Ok(_) if topic != entry.asked_topic => self.touch(id),
                 Ok(ends) => self.begin(id, ends),
                 Err(error) => {
                     self.on_question_failed(id, Side::Source, "ask for the ends of a log", &error);
@@ -280,7 +283,9 @@ impl Task {
             OffsetReset::None => None,
         };
         let begin = match why {
-            Locate::Anew | Locate::AnotherTopic => Some(ends.start),
+            Locate::Anew => Some(ends.start),
+            // Whatever the old one's log start was.
+            Locate::AnotherTopic => Some(UpstreamOffset(0)),
             Locate::NoPosition => by_reset,
             Locate::OutOfRange(position) if (ends.start..=ends.end).contains(&position) => {
                 Some(position)
