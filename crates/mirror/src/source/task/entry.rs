@@ -205,8 +205,25 @@ impl Entry {
         self.stored.is_some()
     }
 
+    /// Takes the position as it was read again. While the question was under way the topic may have
+    /// been made anew: then the position is no place in the one that is to be read.
+    pub fn on_confirmed(&mut self, position: Option<Position>) {
+        if !matches!(self.start, Start::Place { .. }) {
+            return;
+        }
+        let position = position.filter(|position| self.goes_by(position));
+        self.is_confirmed = true;
+        self.is_without_position = position.is_none();
+        if let Some(position) = position {
+            self.start = Start::Place {
+                upstream: position.upstream,
+                mark: position.target,
+            };
+        }
+    }
+
     /// Whether a position that was read again is one in this topic.
-    pub fn goes_by(&self, position: &Position) -> bool {
+    fn goes_by(&self, position: &Position) -> bool {
         let names_it = position.topic_id == Some(self.spec.topic_id);
         position.is_set() && !self.spec.is_of_another_topic(position) && (names_it || !self.is_anew)
     }
@@ -300,5 +317,49 @@ impl Entries {
 
     pub fn ids(&self) -> Vec<EntryId> {
         self.iter().map(|(id, _)| id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use twinlog_core::ids::Topic;
+
+    #[test]
+    fn a_position_read_again_is_not_taken_for_one_in_a_topic_that_was_made_anew_meanwhile() {
+        let topic_id = TopicId([1; 16]);
+        let partition = TopicPartition::new(Topic::from("orders"), 0);
+        let mut entry = Entry::new(PartitionSpec {
+            source: partition.clone(),
+            target: partition,
+            topic_id,
+            stored: None,
+            rules: Rules {
+                batch_bytes_max: 1 << 20,
+                recompress: None,
+                target_stamps: false,
+            },
+        });
+        let position = Position {
+            upstream: UpstreamOffset(7),
+            target: None,
+            topic_id: Some(topic_id),
+        };
+        let place = |upstream| Start::Place {
+            upstream: UpstreamOffset(upstream),
+            mark: None,
+        };
+
+        entry.start = place(0);
+        entry.on_confirmed(Some(position));
+        assert_eq!((entry.start, entry.is_confirmed), (place(7), true));
+
+        entry.is_confirmed = false;
+        entry.start = Start::Locate(Locate::AnotherTopic);
+        entry.on_confirmed(Some(position));
+        assert_eq!(
+            (entry.start, entry.is_confirmed),
+            (Start::Locate(Locate::AnotherTopic), false)
+        );
     }
 }

@@ -151,17 +151,7 @@ impl Task {
         };
         for id in confirmed.entries {
             if let Some(entry) = self.entries.get_mut(id) {
-                entry.is_confirmed = true;
-                let position = positions
-                    .get(&entry.spec.source)
-                    .filter(|position| entry.goes_by(position));
-                entry.is_without_position = position.is_none();
-                if let Some(position) = position {
-                    entry.start = Start::Place {
-                        upstream: position.upstream,
-                        mark: position.target,
-                    };
-                }
+                entry.on_confirmed(positions.get(&entry.spec.source).copied());
             }
             self.touch(id);
         }
