@@ -213,8 +213,11 @@ pub fn read(cluster: &MiniKafka, topic: &str, partition: i32) -> Result<Vec<Stri
         .collect())
 }
 
-/// The data records in a partition.
+/// The data records in a partition, as readers see them: a batch stays whole while its last record
+/// is there, and those before the log's start are gone.
 pub fn records(cluster: &MiniKafka, topic: &str, partition: i32) -> Result<Vec<Record>> {
+    let seen = cluster.partition(topic, partition);
+    let log_start = seen.map_or(0, |seen| seen.log_start);
     let mut log = BytesMut::new();
     for batch in cluster.batches(topic, partition) {
         log.extend_from_slice(&batch);
@@ -224,7 +227,8 @@ pub fn records(cluster: &MiniKafka, topic: &str, partition: i32) -> Result<Vec<R
         if let Entry::Batch(batch) = entry?
             && !batch.is_control()
         {
-            records.extend(decode(&batch, DecodeLimits::default())?);
+            let all = decode(&batch, DecodeLimits::default())?;
+            records.extend(all.into_iter().filter(|record| record.offset >= log_start));
         }
     }
     Ok(records)
