@@ -12,9 +12,12 @@
 //! there is to do, not how many partitions there are, and a broker that is away holds up its own
 //! partitions only.
 //!
-//! [`reading`] fetches, [`writing`] produces, [`settling`] looks at logs, [`storing`] keeps
-//! positions, [`leaders`] knows whom to ask; the rules are in [`crate::pipeline`].
+//! [`asking`] puts questions about logs, [`beginning`] chooses where to read, [`settling`] finds out
+//! what copies hold; [`reading`] fetches, [`writing`] produces, [`storing`] keeps positions,
+//! [`leaders`] knows whom to ask; the rules are in [`crate::pipeline`].
 
+mod asking;
+mod beginning;
 mod entry;
 mod leaders;
 mod reading;
@@ -42,11 +45,12 @@ use twinlog_kafka::fetch::FetchOptions;
 use twinlog_kafka::memory::MemoryBudget;
 use twinlog_kafka::retry::{Backoff, is_told};
 
+use self::asking::{Located, Looked};
 pub use self::entry::PartitionSpec;
 use self::entry::{Entries, Entry, EntryId, Pause};
 use self::leaders::{Side, View};
 use self::reading::{FetchDone, SourceBroker};
-use self::settling::{Counted, Located, Looked, Printed, Replayed, Unaccounted};
+use self::settling::{Counted, Printed, Replayed, Unaccounted};
 use self::storing::{Confirmed, Stored};
 use self::timers::{Timer, Timers};
 use self::watching::WATCH_INTERVAL;
@@ -294,7 +298,7 @@ impl Task {
         if self.stop_by.is_none() {
             self.dispatch_rebuilding();
             self.dispatch_reading();
-            self.dispatch_settling();
+            self.dispatch_asking();
         }
         self.dispatch_writing();
         self.dispatch_storing();

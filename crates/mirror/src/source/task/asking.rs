@@ -1,0 +1,203 @@
+//! Questions about logs: gathered by the broker that must answer, one request under way at each, so
+//! that a broker that is away delays nobody else's. Those that fail are asked again.
+
+use twinlog_core::ids::TopicPartition;
+use twinlog_core::offsets::TargetTail;
+use twinlog_kafka::admin::Results;
+use twinlog_kafka::error::{Error, Result};
+
+use tokio::time::Instant;
+
+use super::entry::{Entry, EntryId, Start};
+use super::leaders::Side;
+use super::reading::described;
+use super::timers::Timer;
+use super::{Event, Task, log_failure};
+use crate::pipeline::lane::Wanted;
+use crate::source::logs::{self, LogEnds};
+use crate::status::PauseReason;
+use crate::verdict::{Refused, Verdict, verdict};
+
+/// Failures of one partition that are not worth a line.
+const QUIET_FAILURES: u32 = 5;
+/// Partitions in one question.
+const ASKED_MAX: usize = 1_000;
+
+/// Where source logs begin and end.
+pub struct Located {
+    pub broker: i32,
+    pub results: Vec<(EntryId, Result<LogEnds>)>,
+}
+
+/// How target logs end.
+pub struct Looked {
+    pub broker: i32,
+    pub results: Vec<(EntryId, Result<TargetTail>)>,
+}
+
+impl Task {
+    /// Puts a partition that does not know where it stands into the queue of the broker that does.
+    pub(super) fn schedule_asking(&mut self, id: EntryId) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        let is_due = entry.not_before.is_none_or(|at| at <= Instant::now());
+        if entry.is_asked || entry.pause.is_some() || !is_due || self.stop_by.is_some() {
+            return;
+        }
+        let side = match (&entry.start, &entry.lane) {
+            (_, Some(lane)) if lane.writer.wants_settling() => Side::Target,
+            // Whatever was read is written first: it may be gone from the source.
+            (Start::Locate(_), Some(lane)) if !lane.is_drained() => return,
+            (Start::Locate(_), _) => Side::Source,
+            (Start::Place { .. }, None) => Side::Target,
+            (Start::Place { .. }, Some(lane)) => match lane.wanted() {
+                Some(Wanted::SourceEnd) => Side::Source,
+                Some(Wanted::Prints { from, to, round }) => {
+                    return self.read_prints(id, from..to, round);
+                }
+                None => return,
+            },
+        };
+        match side {
+            Side::Source => {
+                let Some(leader) = entry.source_leader else {
+                    return;
+                };
+                entry.is_asked = true;
+                entry.asked_topic = Some(leader.topic_id);
+                self.source_broker(leader.broker).locate.push(id);
+            }
+            Side::Target => {
+                let Some(leader) = entry.target_leader else {
+                    return;
+                };
+                entry.is_asked = true;
+                self.targets.entry(leader.broker).or_default().look.push(id);
+            }
+        }
+    }
+
+    pub(super) fn dispatch_asking(&mut self) {
+        let brokers: Vec<i32> = self.sources.keys().copied().collect();
+        for id in brokers {
+            let broker = self.source_broker(id);
+            if broker.is_locating || broker.locate.is_empty() {
+                continue;
+            }
+            broker.is_locating = true;
+            let asked = first(&mut broker.locate);
+            let asked = self.named(asked, |entry| &entry.spec.source);
+            let client = self.context.source.clone();
+            let isolation = self.config.fetch.isolation;
+            self.push(async move {
+                let partitions = asked.iter().map(|(_, partition)| partition.clone());
+                let ends = logs::ends(&client, partitions.collect(), isolation).await;
+                let results = answered(asked, ends);
+                Event::Located(Located {
+                    broker: id,
+                    results,
+                })
+            });
+        }
+        let brokers: Vec<i32> = self.targets.keys().copied().collect();
+        for id in brokers {
+            let broker = self.targets.entry(id).or_default();
+            if broker.is_looking || broker.look.is_empty() {
+                continue;
+            }
+            broker.is_looking = true;
+            let asked = first(&mut broker.look);
+            let asked = self.named(asked, |entry| &entry.spec.target);
+            let (client, producer_id) = (self.context.target.clone(), self.config.producer_id);
+            self.push(async move {
+                let partitions = asked.iter().map(|(_, partition)| partition.clone());
+                let tails = logs::tails(&client, partitions.collect(), producer_id).await;
+                let results = answered(asked, tails);
+                Event::Looked(Looked {
+                    broker: id,
+                    results,
+                })
+            });
+        }
+    }
+
+    fn named(
+        &self,
+        ids: Vec<EntryId>,
+        name: impl Fn(&Entry) -> &TopicPartition,
+    ) -> Vec<(EntryId, TopicPartition)> {
+        let named = ids
+            .into_iter()
+            .filter_map(|id| Some((id, name(self.entries.get(id)?).clone())));
+        named.collect()
+    }
+
+    pub(super) fn on_question_failed(
+        &mut self,
+        id: EntryId,
+        side: Side,
+        action: &str,
+        error: &Error,
+    ) {
+        match verdict(error) {
+            Verdict::Pause(Refused::Permission) => {
+                let message = described(error);
+                self.pause(id, PauseReason::Permission { message });
+            }
+            _ => {
+                self.on_stale_leader(id, side);
+                self.back_off(id, action, error);
+            }
+        }
+    }
+
+    /// Tries again later, and says so.
+    pub(super) fn back_off(&mut self, id: EntryId, action: &str, error: &Error) {
+        if let Some(entry) = self.entries.get(id) {
+            let _span = entry.span().entered();
+            // A leader that moved is no news for each of its partitions.
+            if entry.failures < QUIET_FAILURES {
+                tracing::debug!(
+                    action,
+                    error = error as &dyn std::error::Error,
+                    "trying again"
+                );
+            } else {
+                log_failure(action, error, entry.failures);
+            }
+        }
+        self.counters.retries += 1;
+        self.wait(id);
+    }
+
+    /// Leaves a partition alone for a moment, a longer one with each failure.
+    pub(super) fn wait(&mut self, id: EntryId) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        let at = Instant::now() + self.config.backoff.pause(entry.failures, &mut self.random);
+        entry.failures = entry.failures.saturating_add(1);
+        entry.not_before = Some(at);
+        self.timers.set(at, Timer::Touch(id));
+        self.touch(id);
+    }
+}
+
+fn first(queue: &mut Vec<EntryId>) -> Vec<EntryId> {
+    queue.drain(..queue.len().min(ASKED_MAX)).collect()
+}
+
+fn answered<V>(
+    asked: Vec<(EntryId, TopicPartition)>,
+    mut results: Results<TopicPartition, V>,
+) -> Vec<(EntryId, Result<V>)> {
+    let answered = asked.into_iter().map(|(id, partition)| {
+        let missing = || Error::Unanswered {
+            item: partition.to_string(),
+        };
+        let result = results.remove(&partition).unwrap_or_else(|| Err(missing()));
+        (id, result)
+    });
+    answered.collect()
+}
