@@ -10,7 +10,8 @@ use twinlog_core::config::flow::FlowConfig;
 use twinlog_core::ids::Flow;
 use twinlog_kafka::memory::MemoryBudget;
 
-use crate::source::clients::{Clients, TransportOf};
+use crate::heavy_work::HeavyWork;
+use crate::source::clients::TransportOf;
 use crate::source::connector::{ConnectorStatus, SourceConnector};
 use crate::source::positions::WallClock;
 use crate::status::{FlowState, FlowStatus};
@@ -24,6 +25,24 @@ pub struct MirrorContext {
     pub budget: MemoryBudget,
     /// The time for records that carry one.
     pub wall_clock: WallClock,
+    /// What all random choices are drawn from (order of brokers, jitter of pauses): a test fixes
+    /// it, so that a run repeats itself.
+    pub seed: u64,
+    /// Where large batches are rebuilt.
+    pub heavy_work: HeavyWork,
+}
+
+impl MirrorContext {
+    /// What a process uses: random choices differ from start to start, and heavy work has threads.
+    pub fn new(transport_of: TransportOf, budget: MemoryBudget, wall_clock: WallClock) -> Self {
+        MirrorContext {
+            transport_of,
+            budget,
+            wall_clock,
+            seed: fastrand::u64(..),
+            heavy_work: HeavyWork::OnThreads,
+        }
+    }
 }
 
 /// A flow that runs. Dropping it ends the flow at once; [`FlowHandle::shutdown`] is the clean way.
@@ -45,13 +64,7 @@ impl FlowHandle {
     /// it.
     pub fn start(config: FlowConfig, context: &MirrorContext) -> FlowHandle {
         let flow = config.flow.clone();
-        let clients = Clients::new(&config, &context.transport_of);
-        let (connector, status) = SourceConnector::new(
-            config,
-            clients,
-            context.budget.clone(),
-            context.wall_clock.clone(),
-        );
+        let (connector, status) = SourceConnector::new(config, context);
         let (stop, stopped) = oneshot::channel();
         let mut running = JoinSet::new();
         let span = tracing::info_span!("flow", %flow);

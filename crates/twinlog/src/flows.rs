@@ -47,11 +47,8 @@ impl Flows {
             flows = names.join(", "),
             "start"
         );
-        let context = MirrorContext {
-            transport_of: clients::tcp(),
-            budget: MemoryBudget::new(RECORD_BYTES_MAX),
-            wall_clock: Arc::new(wall_clock_ms),
-        };
+        let budget = MemoryBudget::new(RECORD_BYTES_MAX);
+        let context = MirrorContext::new(clients::tcp(), budget, Arc::new(wall_clock_ms));
         let stop_within = configs.iter().map(stop_within).max().unwrap_or_default();
         let start = |config| FlowHandle::start(config, &context);
         Flows {

@@ -41,11 +41,17 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Makes the clients that a flow needs. Nothing is contacted.
-    pub fn new(config: &FlowConfig, transport_of: &TransportOf) -> Self {
+    /// Makes the clients that a flow needs. Nothing is contacted. What each draws its random choices
+    /// from is drawn from `random`.
+    pub fn new(
+        config: &FlowConfig,
+        transport_of: &TransportOf,
+        random: &mut fastrand::Rng,
+    ) -> Self {
         let mut pool = Pool {
             flow: &config.flow,
             transport_of,
+            random,
             clients: Vec::new(),
         };
         let rack = config.source.consumer.client_rack.as_deref();
@@ -69,6 +75,7 @@ enum Cluster {
 struct Pool<'a> {
     flow: &'a Flow,
     transport_of: &'a TransportOf,
+    random: &'a mut fastrand::Rng,
     clients: Vec<(Cluster, flow::ClientConfig, Client)>,
 }
 
@@ -108,6 +115,7 @@ impl Pool<'_> {
             metadata_max_age: config.metadata_max_age,
             connections_max_idle: config.connections_max_idle.unwrap_or(Duration::MAX),
             transport: (self.transport_of)(config),
+            seed: self.random.u64(..),
             ..ClientConfig::new(addresses.collect())
         };
         let client = Client::new(settings);

@@ -21,7 +21,6 @@ use twinlog_kafka::admin::{ConfigResource, describe_configs};
 use twinlog_kafka::batch::Compression;
 use twinlog_kafka::error::{Class, ErrorCode, Result};
 use twinlog_kafka::fetch::{FetchOptions, Isolation};
-use twinlog_kafka::memory::MemoryBudget;
 use twinlog_kafka::metadata::Topics;
 use twinlog_kafka::retry::{Backoff, is_told};
 
@@ -29,9 +28,10 @@ use super::clients::Clients;
 use super::copies::Shortage;
 use super::discovery::{Discovery, discover, named};
 use super::offsets_topic::Readiness;
-use super::positions::{PositionStore, WallClock};
+use super::positions::PositionStore;
 use super::rules::RulesConfig;
 use super::task::{Message, PartitionSpec, Task, TaskConfig, TaskContext};
+use crate::flow::MirrorContext;
 use crate::pipeline::planner::Rules;
 use crate::status::{FlowState, TaskStatus, TopicTrouble};
 
@@ -61,9 +61,9 @@ pub struct ConnectorStatus {
 pub struct SourceConnector {
     config: Arc<FlowConfig>,
     clients: Clients,
-    budget: MemoryBudget,
+    context: MirrorContext,
     positions: PositionStore,
-    wall_clock: WallClock,
+    random: fastrand::Rng,
     status: watch::Sender<ConnectorStatus>,
     running: JoinSet<()>,
     tasks: Vec<RunningTask>,
@@ -98,10 +98,12 @@ impl SourceConnector {
     /// [`SourceConnector::run`].
     pub fn new(
         config: FlowConfig,
-        clients: Clients,
-        budget: MemoryBudget,
-        wall_clock: WallClock,
+        context: &MirrorContext,
     ) -> (Self, watch::Receiver<ConnectorStatus>) {
+        // Flows of one process go their own ways.
+        let seed = context.seed ^ producer_id(&config.flow).unsigned_abs();
+        let mut random = fastrand::Rng::with_seed(seed);
+        let clients = Clients::new(&config, &context.transport_of, &mut random);
         let (status, watched) = watch::channel(ConnectorStatus {
             state: FlowState::Connecting { trouble: None },
             topics: 0,
@@ -113,14 +115,14 @@ impl SourceConnector {
             config.worker.offsets_topic.clone(),
             &config.source_connector_name,
             &config.flow,
-            wall_clock.clone(),
+            context.wall_clock.clone(),
         );
         let connector = SourceConnector {
             config: Arc::new(config),
             clients,
-            budget,
+            context: context.clone(),
             positions,
-            wall_clock,
+            random,
             status,
             running: JoinSet::new(),
             tasks: Vec::new(),
@@ -137,6 +139,7 @@ impl SourceConnector {
     /// Mirrors until `stop` says by when to end, or its other half is dropped.
     pub async fn run(mut self, mut stop: oneshot::Receiver<Instant>) {
         let deadline = tokio::select! {
+            biased;
             deadline = &mut stop => deadline,
             never = self.mirror() => match never {},
         };
@@ -176,10 +179,11 @@ impl SourceConnector {
                 }
             };
             tokio::select! {
-                () = wait(pause) => {}
+                biased;
                 Some(ended) = self.running.join_next_with_id(), if !self.running.is_empty() => {
                     self.on_task_ended(ended).await;
                 }
+                () = wait(pause) => {}
             }
         }
     }
@@ -188,7 +192,6 @@ impl SourceConnector {
     /// waits for its end here.
     async fn connect(&mut self) {
         let backoff = backoff(self.config.worker.client.retry_backoff);
-        let mut random = fastrand::Rng::with_seed(producer_id(&self.config.flow).unsigned_abs());
         let mut told = None;
         for failures in 0.. {
             let checked = self.check_clusters().await;
@@ -216,7 +219,7 @@ impl SourceConnector {
                     self.set_state(FlowState::Connecting { trouble });
                 }
             }
-            sleep(backoff.pause(failures, &mut random)).await;
+            sleep(backoff.pause(failures, &mut self.random)).await;
         }
     }
 
@@ -342,9 +345,9 @@ impl SourceConnector {
     }
 
     /// The target topics that were deleted and made again since the last round, by us or by others.
-    fn learn_target_ids(&mut self, discovery: &Discovery) -> HashSet<Topic> {
+    fn learn_target_ids(&mut self, discovery: &Discovery) -> BTreeSet<Topic> {
         let metadata = self.clients.target_admin.metadata();
-        let mut made_anew = HashSet::new();
+        let mut made_anew = BTreeSet::new();
         for SourceTopic { remote, .. } in &discovery.topics {
             let now = metadata
                 .topic(remote)
@@ -363,7 +366,7 @@ impl SourceConnector {
     }
 
     /// A topic that was made anew is empty, which a task would notice with the next record only.
-    async fn tell_made_anew(&self, topics: HashSet<Topic>) {
+    async fn tell_made_anew(&self, topics: BTreeSet<Topic>) {
         if topics.is_empty() {
             return;
         }
@@ -482,9 +485,11 @@ impl SourceConnector {
         let context = TaskContext {
             source: self.clients.source_reader.clone(),
             target: self.clients.target_writer.clone(),
-            budget: self.budget.clone(),
+            budget: self.context.budget.clone(),
             positions: self.positions.clone(),
-            wall_clock: self.wall_clock.clone(),
+            wall_clock: self.context.wall_clock.clone(),
+            heavy_work: self.context.heavy_work,
+            random: self.random.fork(),
         };
         let config = task_config(&self.config, index, generation);
         let task = Task::new(config, context, messages, status);

@@ -27,7 +27,7 @@ mod timers;
 mod watching;
 mod writing;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -56,6 +56,7 @@ use self::timers::{Timer, Timers};
 use self::watching::WATCH_INTERVAL;
 use self::writing::{Gap, ProduceDone, TargetBroker};
 use super::positions::{PositionStore, WallClock};
+use crate::heavy_work::HeavyWork;
 use crate::pipeline::planner::Rules;
 use crate::pipeline::rebuild::Rebuilt;
 use crate::status::{Counters, PartitionState, PauseReason, Paused, TaskStatus};
@@ -96,7 +97,7 @@ pub enum Message {
     /// Mirror these partitions from now on. Those that it has already go on undisturbed.
     Reconfigure(Vec<PartitionSpec>),
     /// These topics of the target were deleted and made again: what was written to them is gone.
-    TargetMadeAnew(HashSet<Topic>),
+    TargetMadeAnew(BTreeSet<Topic>),
     /// The offsets topic was made anew: store all positions again.
     StoreAgain,
     /// Finish what is on its way until then, store positions, and end.
@@ -118,6 +119,10 @@ pub struct TaskContext {
     pub positions: PositionStore,
     /// The time that records are compared with, Unix, ms.
     pub wall_clock: WallClock,
+    /// Where large batches are rebuilt.
+    pub heavy_work: HeavyWork,
+    /// What random choices are drawn from.
+    pub random: fastrand::Rng,
 }
 
 /// The task.
@@ -194,7 +199,7 @@ impl Task {
             unaccounted: Unaccounted::default(),
             asking_rules: HashSet::new(),
             stop_by: None,
-            random: fastrand::Rng::with_seed(config.generation),
+            random: context.random.clone(),
             config: Arc::new(config),
             context,
         }

@@ -21,6 +21,7 @@ use twinlog_kafka::error::Error;
 use twinlog_kafka::memory::MemoryBudget;
 use twinlog_kafka::produce::{self, ProduceItem, ProduceOptions};
 use twinlog_mirror::flow::{FlowHandle, MirrorContext};
+use twinlog_mirror::heavy_work::HeavyWork;
 use twinlog_mirror::status::FlowStatus;
 
 /// Long enough for everything, as the clock jumps.
@@ -84,6 +85,8 @@ impl Clusters {
             }),
             budget: self.budget.clone(),
             wall_clock: Arc::new(|| NOW_MS),
+            seed: 1,
+            heavy_work: HeavyWork::OnThreads,
         };
         FlowHandle::start(config, &context)
     }

@@ -1,7 +1,7 @@
 //! Where a partition begins to read: at its position, or where the source's log begins if there is
 //! none, if the log does not have it (any more), or if the topic was made anew on either side.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use twinlog_core::config::flow::OffsetReset;
 use twinlog_core::ids::{Topic, UpstreamOffset};
@@ -109,7 +109,7 @@ impl Task {
 
     /// Asks the logs of target topics that were made anew, whether or not there is something to
     /// write.
-    pub(super) fn on_target_made_anew(&mut self, topics: HashSet<Topic>) {
+    pub(super) fn on_target_made_anew(&mut self, topics: BTreeSet<Topic>) {
         for id in self.entries.ids() {
             let Some(entry) = self.entries.get_mut(id) else {
                 continue;

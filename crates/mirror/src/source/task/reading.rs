@@ -415,11 +415,10 @@ impl Task {
             && let Some((id, order)) = self.rebuilding.waiting.pop_front()
         {
             self.rebuilding.under_way += 1;
+            let heavy_work = self.context.heavy_work;
             self.push(async move {
                 let round = order.round;
-                let work = tokio::task::spawn_blocking(move || rebuild(&order.job)).await;
-                let rebuilt =
-                    work.unwrap_or_else(|lost| std::panic::resume_unwind(lost.into_panic()));
+                let rebuilt = heavy_work.run(move || rebuild(&order.job)).await;
                 Event::Rebuilt(id, round, rebuilt)
             });
         }

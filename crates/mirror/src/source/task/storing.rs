@@ -1,7 +1,7 @@
 //! Positions: stored at intervals, at the end, and once before the first record of a partition that
 //! has none, so that a crash right after is bounded too.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
@@ -30,7 +30,7 @@ pub struct Storing {
     unconfirmed: Vec<EntryId>,
     is_reading: bool,
     /// The last positions of partitions that have left.
-    dropped: HashMap<TopicPartition, Position>,
+    dropped: BTreeMap<TopicPartition, Position>,
     not_before: Option<Instant>,
     failures: u32,
 }
@@ -46,7 +46,7 @@ struct Moved {
 /// A write of positions that has ended.
 pub struct Stored {
     entries: Vec<Moved>,
-    dropped: HashMap<TopicPartition, Position>,
+    dropped: BTreeMap<TopicPartition, Position>,
     result: Result<Written>,
 }
 
@@ -166,7 +166,7 @@ impl Task {
         &mut self,
     ) -> (
         Vec<Moved>,
-        HashMap<TopicPartition, Position>,
+        BTreeMap<TopicPartition, Position>,
         Vec<(Bytes, Bytes)>,
     ) {
         let mut entries = Vec::new();
