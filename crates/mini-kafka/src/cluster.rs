@@ -12,18 +12,22 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{self, Reply};
-use crate::faults::Faults;
+use crate::faults::{Direction, Faults, Observer};
 use crate::options::Options;
 use crate::state::State;
 
 /// `socket.request.max.bytes`.
 const REQUEST_BYTES_MAX: usize = 100 * 1024 * 1024;
 
+/// What stands before each frame.
+const FRAME_LENGTH_BYTES: usize = 4;
+
 /// The shared inside of a cluster.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub state: Mutex<State>,
     pub faults: Mutex<Faults>,
+    pub observer: Mutex<Observer>,
     /// Ends everything.
     stop: CancellationToken,
     tasks: Mutex<JoinSet<()>>,
@@ -34,6 +38,7 @@ impl Cluster {
         Arc::new(Cluster {
             state: Mutex::new(State::new(options)),
             faults: Mutex::default(),
+            observer: Mutex::default(),
             stop: CancellationToken::new(),
             tasks: Mutex::default(),
         })
@@ -127,8 +132,13 @@ async fn converse(
     mut stream: impl AsyncRead + AsyncWrite + Unpin + Send,
 ) -> io::Result<()> {
     while let Some(frame) = read_frame(&mut stream).await? {
+        let see = |direction, frame: &[u8]| {
+            cluster.observer.lock().see(broker, direction, frame);
+        };
+        see(Direction::Request, &frame);
         match api::dispatch(&cluster, broker, frame).await {
             Reply::Frame(answer, pause) => {
+                see(Direction::Answer, &answer[FRAME_LENGTH_BYTES..]);
                 stream.write_all(&answer).await?;
                 if !pause.is_zero() {
                     tokio::time::sleep(pause).await;

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{self, Cluster};
-use crate::faults::On;
+use crate::faults::{On, Traffic};
 use crate::log::Compaction;
 use crate::options::Options;
 use crate::state::Partition;
@@ -152,6 +152,11 @@ impl MiniKafka {
     /// Takes back all staged faults.
     pub fn clear_faults(&self) {
         self.cluster.faults.lock().clear();
+    }
+
+    /// Shows every frame that comes or goes from now on, in the order in which they do.
+    pub fn observe(&self, observer: impl FnMut(Traffic<'_>) + Send + 'static) {
+        self.cluster.observer.lock().0 = Some(Box::new(observer));
     }
 
     /// How many requests of an API came, those that faults hit included.

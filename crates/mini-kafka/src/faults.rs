@@ -31,6 +31,8 @@ pub enum Fault {
     ApplyLate(Duration),
     /// It is served twice, and answered once.
     Duplicate,
+    /// It is served at once, and answered this much later, as a slow disk or a slow replica has it.
+    AnswerLate(Duration),
 }
 
 /// What a request is about, for those who decide its fate.
@@ -42,6 +44,50 @@ pub struct Seen {
     pub api: ApiKey,
     /// The partitions it names, if the API is one about partitions.
     pub partitions: Vec<(String, i32)>,
+}
+
+/// A frame that passed a broker, without its length.
+#[derive(Debug, Clone, Copy)]
+pub struct Traffic<'a> {
+    /// The broker.
+    pub broker: i32,
+    /// Where the frame went.
+    pub direction: Direction,
+    /// Its bytes.
+    pub frame: &'a [u8],
+}
+
+/// Where a frame goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// From a client to the broker.
+    Request,
+    /// From the broker to a client.
+    Answer,
+}
+
+type Observe = Box<dyn FnMut(Traffic<'_>) + Send>;
+
+/// Who looks at all traffic, if somebody does.
+#[derive(Default)]
+pub(crate) struct Observer(pub Option<Observe>);
+
+impl Observer {
+    pub fn see(&mut self, broker: i32, direction: Direction, frame: &[u8]) {
+        if let Some(observe) = &mut self.0 {
+            observe(Traffic {
+                broker,
+                direction,
+                frame,
+            });
+        }
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Observer({})", self.0.is_some())
+    }
 }
 
 type Decide = Box<dyn FnMut(&Seen) -> Fault + Send>;

@@ -15,8 +15,9 @@ use bytes::Bytes;
 use kafka_protocol::ResponseError::{
     self, IllegalGeneration, InconsistentGroupProtocol, RebalanceInProgress, UnknownMemberId,
 };
-use tokio::sync::watch;
 use tokio::time::Instant;
+
+use crate::changes::Changes;
 
 /// Where a group is between two assignments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -264,20 +265,11 @@ impl Group {
 }
 
 /// All groups.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Groups {
     pub by_id: BTreeMap<String, Group>,
     /// Counts what may end somebody's waiting.
-    pub changes: watch::Sender<u64>,
-}
-
-impl Default for Groups {
-    fn default() -> Self {
-        Groups {
-            by_id: BTreeMap::new(),
-            changes: watch::Sender::new(0),
-        }
-    }
+    pub changes: Changes,
 }
 
 impl Groups {
@@ -288,7 +280,7 @@ impl Groups {
 
     /// Wakes those who wait.
     pub fn changed(&self) {
-        self.changes.send_modify(|count| *count += 1);
+        self.changes.happened();
     }
 
     /// Positions in a deleted topic go with it.

@@ -11,6 +11,7 @@
 //! both.
 
 mod api;
+mod changes;
 mod cluster;
 mod configs;
 mod control;
@@ -24,7 +25,7 @@ mod state;
 mod transactions;
 
 pub use control::{MiniKafka, PartitionView, Unflushed};
-pub use faults::{Fault, On, Seen};
+pub use faults::{Direction, Fault, On, Seen, Traffic};
 pub use kafka_protocol::ResponseError;
 pub use kafka_protocol::messages::ApiKey;
 pub use log::Compaction;

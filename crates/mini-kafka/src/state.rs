@@ -8,9 +8,9 @@ use kafka_protocol::ResponseError::{
     self, FencedLeaderEpoch, NotLeaderOrFollower, UnknownLeaderEpoch, UnknownTopicId,
     UnknownTopicOrPartition,
 };
-use tokio::sync::watch;
 use uuid::Uuid;
 
+use crate::changes::Changes;
 use crate::configs::{Layers, Overrides};
 use crate::groups::Groups;
 use crate::log::Log;
@@ -30,7 +30,7 @@ pub(crate) struct Broker {
     /// Fetch sessions die with the broker.
     pub sessions: Sessions,
     /// Counts what may end a long poll at this broker.
-    pub changes: watch::Sender<u64>,
+    pub changes: Changes,
 }
 
 /// A topic and its partitions.
@@ -78,7 +78,7 @@ impl State {
                 port: 9092,
                 rack: options.racks.get(id as usize - 1).cloned(),
                 sessions: Sessions::new(options.fetch_sessions_max),
-                changes: watch::Sender::new(0),
+                changes: Changes::default(),
             })
             .collect();
         State {
@@ -224,7 +224,7 @@ impl State {
     /// Wakes the long polls of all brokers.
     pub fn changed(&self) {
         for broker in &self.brokers {
-            broker.changes.send_modify(|count| *count += 1);
+            broker.changes.happened();
         }
     }
 
@@ -235,7 +235,7 @@ impl State {
             .iter()
             .filter(|broker| replicas.contains(&broker.id))
         {
-            broker.changes.send_modify(|count| *count += 1);
+            broker.changes.happened();
         }
     }
 

@@ -265,11 +265,18 @@ async fn serve<R: Api>(mut call: Call, mut body: Bytes) -> Reply {
             apply_late(call, request, time);
             return Reply::Hangup;
         }
-        Fault::Pass | Fault::Duplicate | Fault::ApplyThenDisconnect | Fault::ApplyThenSilence => {}
+        Fault::Pass
+        | Fault::Duplicate
+        | Fault::AnswerLate(_)
+        | Fault::ApplyThenDisconnect
+        | Fault::ApplyThenSilence => {}
     }
     let answer = request.answer(&call).await;
     if fault == Fault::Duplicate {
         let _second_answer = request.answer(&call).await;
+    }
+    if let Fault::AnswerLate(time) = fault {
+        tokio::time::sleep(time).await;
     }
     match (fault, answer) {
         (Fault::ApplyThenDisconnect, _) | (_, Answer::Hangup) => Reply::Hangup,

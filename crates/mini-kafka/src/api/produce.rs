@@ -227,10 +227,7 @@ async fn replicated(call: &Call, request: &ProduceRequest, topics: &mut [Vec<Par
         known.is_ok_and(|partition| partition.log.high_watermark() <= appended.last_offset)
     };
     while topics.iter().flatten().any(waiting) {
-        if timeout_at(deadline, changes.changed())
-            .await
-            .is_ok_and(|change| change.is_ok())
-        {
+        if timeout_at(deadline, changes.changed()).await.is_ok() {
             continue;
         }
         for part in topics.iter_mut().flatten().filter(|part| waiting(part)) {
