@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::RealKafkaBuilder;
 use crate::jars::Jars;
 use crate::node::Node;
 use crate::ports::Port;
 use crate::quick_start::{QuickStart, cluster_id};
+use crate::{RealKafkaBuilder, SlowLink};
 
 /// Node id of the controller of a cluster with several brokers; brokers count from 1.
 const CONTROLLER_ID: usize = 100;
@@ -22,6 +22,9 @@ group.initial.rebalance.delay.ms=0
 log.cleaner.backoff.ms=200
 log.cleaner.dedupe.buffer.size=8388608
 ";
+
+/// All listeners a broker may have. `FAR` is reached through a [`SlowLink`].
+const PROTOCOLS: &str = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,FAR:PLAINTEXT";
 
 /// Makes the folders of all nodes under `home`: the brokers by their id, then the controller if it
 /// is apart.
@@ -38,7 +41,7 @@ pub(crate) fn lay_out(
     let voters = format!("{controller_id}@{controller_address}");
     let cluster_id = cluster_id();
     let extra = wanted.extra_properties();
-    let node = |id: usize, ports: Vec<Port>, text: String| -> Result<Node> {
+    let node = |id: usize, ports: Vec<Port>, link, text: String| -> Result<Node> {
         let folder = home.join(format!("node-{id}"));
         let data = Node::data(&folder);
         quick_start.lay_out(&data, &cluster_id, id)?;
@@ -50,6 +53,7 @@ pub(crate) fn lay_out(
             jvm_options,
             main_class: "kafka.Kafka",
             ports,
+            link,
             folder,
             process: None,
         };
@@ -58,40 +62,69 @@ pub(crate) fn lay_out(
     };
     let mut nodes = Vec::new();
     for id in 1..=wanted.brokers {
-        let port = Port::claim()?;
-        let combined = (!apart).then_some(controller_address.as_str());
-        let text = broker_properties(id, wanted.brokers, &port.address(), combined, &voters);
-        nodes.push(node(id, vec![port], text)?);
+        let mut ports = vec![Port::claim()?];
+        let mut listeners = Listeners::new(&ports[0].address());
+        if !apart {
+            listeners
+                .here
+                .push(format!("CONTROLLER://{controller_address}"));
+        }
+        let mut link = None;
+        if let Some(one_way) = wanted.slow_link {
+            let far = Port::claim()?;
+            let slow = SlowLink::start(&far.address(), one_way)?;
+            listeners.here.push(format!("FAR://{}", far.address()));
+            listeners
+                .advertised
+                .push(format!("FAR://{}", slow.address()));
+            ports.push(far);
+            link = Some(slow);
+        }
+        let text = broker_properties(id, wanted.brokers, &listeners, &voters);
+        nodes.push(node(id, ports, link, text)?);
     }
     if apart {
         let text = controller_properties(&controller_address, &voters);
-        nodes.push(node(CONTROLLER_ID, vec![controller], text)?);
+        nodes.push(node(CONTROLLER_ID, vec![controller], None, text)?);
     } else if let Some(broker) = nodes.first_mut() {
         broker.ports.push(controller);
     }
     Ok(nodes)
 }
 
+/// Where a broker listens and where clients are told to connect.
+struct Listeners {
+    here: Vec<String>,
+    advertised: Vec<String>,
+}
+
+impl Listeners {
+    fn new(address: &str) -> Self {
+        let plaintext = format!("PLAINTEXT://{address}");
+        Self {
+            here: vec![plaintext.clone()],
+            advertised: vec![plaintext],
+        }
+    }
+}
+
 /// Of one broker; of the controller too, when it has none apart.
-fn broker_properties(
-    id: usize,
-    brokers: usize,
-    address: &str,
-    controller: Option<&str>,
-    voters: &str,
-) -> String {
-    let plaintext = format!("PLAINTEXT://{address}");
-    let (roles, listeners) = match controller {
-        Some(controller) => (
-            "broker,controller",
-            format!("{plaintext},CONTROLLER://{controller}"),
-        ),
-        None => ("broker", plaintext.clone()),
+fn broker_properties(id: usize, brokers: usize, listeners: &Listeners, voters: &str) -> String {
+    let combined = listeners
+        .here
+        .iter()
+        .any(|here| here.starts_with("CONTROLLER"));
+    let roles = if combined {
+        "broker,controller"
+    } else {
+        "broker"
     };
+    let (listeners, advertised) = (listeners.here.join(","), listeners.advertised.join(","));
     let replicas = brokers.min(3);
     format!(
         "process.roles={roles}\nnode.id={id}\nlisteners={listeners}\n\
-         advertised.listeners={plaintext}\ninter.broker.listener.name=PLAINTEXT\n\
+         advertised.listeners={advertised}\ninter.broker.listener.name=PLAINTEXT\n\
+         listener.security.protocol.map={PROTOCOLS}\n\
          controller.listener.names=CONTROLLER\ncontroller.quorum.voters={voters}\n\
          offsets.topic.replication.factor={replicas}\n\
          transaction.state.log.replication.factor={replicas}\n\

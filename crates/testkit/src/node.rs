@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::Admin;
 use crate::jars::Jars;
 use crate::ports::Port;
 use crate::process::ManagedProcess;
+use crate::{Admin, SlowLink};
 
 /// What a node is started from, and its process while it runs.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(crate) struct Node {
     pub(crate) main_class: &'static str,
     /// The first is where it is asked.
     pub(crate) ports: Vec<Port>,
+    /// Leads to a listener of its own, if asked for.
+    pub(crate) link: Option<SlowLink>,
     /// Has `server.properties`, `data` and `log`.
     pub(crate) folder: PathBuf,
     pub(crate) process: Option<ManagedProcess>,

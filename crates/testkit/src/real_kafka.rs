@@ -10,7 +10,7 @@ use crate::jars::{Jars, KafkaVersion};
 use crate::node::Node;
 use crate::process::{ManagedProcess, Signal};
 use crate::quick_start::{Jvm, QuickStart};
-use crate::{Admin, ScratchDir, eventually, kraft, zookeeper};
+use crate::{Admin, ScratchDir, SlowLink, eventually, kraft, zookeeper};
 
 /// How long a broker may take until it answers, on a machine that is busy with other tests.
 const START: Duration = Duration::from_secs(60);
@@ -27,6 +27,7 @@ pub struct RealKafkaBuilder {
     properties: Vec<(String, String)>,
     pub(crate) heap: String,
     pub(crate) jvm: Jvm,
+    pub(crate) slow_link: Option<Duration>,
 }
 
 impl RealKafkaBuilder {
@@ -78,6 +79,14 @@ impl RealKafkaBuilder {
         self
     }
 
+    /// Gives every broker a second listener that is reached through a [`SlowLink`] (KRaft only), see
+    /// [`RealKafka::far_bootstrap`].
+    #[must_use]
+    pub fn slow_link(mut self, one_way: Duration) -> Self {
+        self.slow_link = Some(one_way);
+        self
+    }
+
     /// Starts the JVM as production does, for benchmarks: slow to start, fast when warm.
     #[must_use]
     pub fn full_speed(mut self) -> Self {
@@ -106,6 +115,7 @@ impl RealKafkaBuilder {
     pub fn start(self) -> Result<RealKafka> {
         let jars = Jars::resolve(self.version)?;
         let kraft = !self.version.uses_zookeeper();
+        ensure!(kraft || self.slow_link.is_none(), "a slow link needs KRaft");
         let quick_start = kraft.then(|| QuickStart::prepare(&jars)).transpose()?;
         let mut tries = 1;
         loop {
@@ -139,6 +149,7 @@ impl RealKafka {
             properties: Vec::new(),
             heap: "512m".to_owned(),
             jvm: Jvm::Quick,
+            slow_link: None,
         }
     }
 
@@ -184,6 +195,20 @@ impl RealKafka {
             .map(|node| node.address())
             .collect::<Vec<_>>()
             .join(",")
+    }
+
+    /// All brokers as they are reached through slow links, and stay reached: they advertise those.
+    ///
+    /// # Errors
+    /// When the cluster was not started with [`RealKafkaBuilder::slow_link`].
+    pub fn far_bootstrap(&self) -> Result<String> {
+        let links = self.nodes[..self.brokers].iter().map(|node| &node.link);
+        let addresses: Option<Vec<_>> = links
+            .map(|link| link.as_ref().map(SlowLink::address))
+            .collect();
+        Ok(addresses
+            .context("the cluster has no slow links")?
+            .join(","))
     }
 
     /// Topics and offsets of this cluster.

@@ -40,6 +40,7 @@ pub(crate) fn lay_out(wanted: &RealKafkaBuilder, jars: &Jars, home: &Path) -> Re
             jvm_options: jvm_options(&wanted.heap),
             main_class: "kafka.Kafka",
             ports: vec![port],
+            link: None,
             folder,
             process: None,
         };
@@ -69,6 +70,7 @@ fn zookeeper(home: &Path) -> Result<Node> {
         jvm_options: jvm_options("128m"),
         main_class: "org.apache.zookeeper.server.quorum.QuorumPeerMain",
         ports: vec![port],
+        link: None,
         folder,
         process: None,
     };

@@ -1,9 +1,9 @@
 //! Real brokers start, crash, stop and come back. Needs Java and Maven.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use testkit::{KafkaVersion, RealKafka, TopicSpec, eventually, shared_pair};
+use testkit::{Admin, KafkaVersion, RealKafka, TopicSpec, eventually, shared_pair};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -47,6 +47,25 @@ fn three_brokers_lead_on_when_one_dies() -> Result<()> {
         );
         Ok(())
     })
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the delay of a line is real time"
+)]
+fn whoever_comes_through_a_slow_link_stays_on_it() -> Result<()> {
+    const ONE_WAY: Duration = Duration::from_millis(50);
+    let kafka = RealKafka::builder().slow_link(ONE_WAY).start()?;
+    kafka.admin().create_topic(&TopicSpec::new("far", 2))?;
+
+    let started = Instant::now();
+    let ends = Admin::new(&kafka.far_bootstrap()?).end_offsets("far")?;
+
+    // One request to find the leader, one to the leader.
+    assert!(started.elapsed() >= 4 * ONE_WAY);
+    assert_eq!(ends, [0, 0]);
+    Ok(())
 }
 
 #[test]
