@@ -27,6 +27,8 @@ use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, Str
 const TIMEOUT: Duration = Duration::from_secs(30);
 const TIMEOUT_MS: i32 = 30_000;
 const METADATA: i16 = 4;
+/// A controller refuses requests for 10,000 (KRaft's `ReplicationControlManager`).
+const PARTITIONS_A_REQUEST: i32 = 2_000;
 const LATEST: i64 = -1;
 const EARLIEST: i64 = -2;
 /// Of DescribeConfigs: what is asked about, and where a value comes from.
@@ -87,26 +89,54 @@ impl Admin {
     /// # Errors
     /// When the broker refuses, or the leaders don't appear.
     pub fn create_topic(&self, topic: &TopicSpec) -> Result<()> {
-        let configs = topic.configs.iter().map(|(key, value)| {
-            CreatableTopicConfig::default()
-                .with_name(text(key))
-                .with_value(Some(text(value)))
+        self.create_topics(std::slice::from_ref(topic))
+    }
+
+    /// Makes topics and waits until each of their partitions has a leader.
+    ///
+    /// # Errors
+    /// As [`Self::create_topic`].
+    pub fn create_topics(&self, topics: &[TopicSpec]) -> Result<()> {
+        let mut rest = topics;
+        while !rest.is_empty() {
+            let mut partitions = 0;
+            let fits = rest.iter().take_while(|topic| {
+                partitions += topic.partitions;
+                partitions <= PARTITIONS_A_REQUEST
+            });
+            let (now, later) = rest.split_at(fits.count().max(1));
+            self.request_topics(now)?;
+            rest = later;
+        }
+        for topic in topics {
+            self.wait_for_leaders(&topic.name, topic.partitions)?;
+        }
+        Ok(())
+    }
+
+    fn request_topics(&self, topics: &[TopicSpec]) -> Result<()> {
+        let creatable = topics.iter().map(|topic| {
+            let configs = topic.configs.iter().map(|(key, value)| {
+                CreatableTopicConfig::default()
+                    .with_name(text(key))
+                    .with_value(Some(text(value)))
+            });
+            CreatableTopic::default()
+                .with_name(name(&topic.name))
+                .with_num_partitions(topic.partitions)
+                .with_replication_factor(topic.replicas)
+                .with_configs(configs.collect())
         });
         let request = CreateTopicsRequest::default()
-            .with_topics(vec![
-                CreatableTopic::default()
-                    .with_name(name(&topic.name))
-                    .with_num_partitions(topic.partitions)
-                    .with_replication_factor(topic.replicas)
-                    .with_configs(configs.collect()),
-            ])
+            .with_topics(creatable.collect())
             .with_timeout_ms(TIMEOUT_MS);
         let response = call(&self.controller()?, &request, 2)?;
         for answer in &response.topics {
             let detail = answer.error_message.as_deref().unwrap_or_default();
-            check(answer.error_code).with_context(|| format!("create {}: {detail}", topic.name))?;
+            let topic = answer.name.as_str();
+            check(answer.error_code).with_context(|| format!("create {topic}: {detail}"))?;
         }
-        self.wait_for_leaders(&topic.name, topic.partitions)
+        Ok(())
     }
 
     /// Raises the partition count of a topic.
@@ -221,6 +251,42 @@ impl Admin {
     /// As [`Self::end_offsets`].
     pub fn start_offsets(&self, topic: &str) -> Result<Vec<i64>> {
         self.offsets(topic, EARLIEST)
+    }
+
+    /// The sum of all high watermarks of `topics`. A topic or leader that isn't there yet counts as
+    /// nothing, so that a mirror can be watched from its start.
+    ///
+    /// # Errors
+    /// When a broker doesn't answer.
+    pub fn records_so_far(&self, topics: &[String]) -> Result<u64> {
+        let asked = topics
+            .iter()
+            .map(|topic| MetadataRequestTopic::default().with_name(Some(name(topic))));
+        let response = self.metadata(Some(asked.collect()))?;
+        let mut records = 0;
+        for broker in &response.brokers {
+            let asked = response.topics.iter().filter_map(|topic| {
+                let mine = topic
+                    .partitions
+                    .iter()
+                    .filter(|partition| partition.leader_id == broker.node_id);
+                let partitions = mine.map(|partition| {
+                    ListOffsetsPartition::default()
+                        .with_partition_index(partition.partition_index)
+                        .with_timestamp(LATEST)
+                });
+                let asked = ListOffsetsTopic::default().with_name(topic.name.clone()?);
+                Some(asked.with_partitions(partitions.collect()))
+            });
+            let request = ListOffsetsRequest::default()
+                .with_replica_id(BrokerId(-1))
+                .with_topics(asked.collect());
+            let answer = call(&format!("{}:{}", broker.host, broker.port), &request, 1)?;
+            let ends = answer.topics.iter().flat_map(|topic| &topic.partitions);
+            let known = ends.filter_map(|end| u64::try_from(end.offset).ok());
+            records += known.sum::<u64>();
+        }
+        Ok(records)
     }
 
     fn offsets(&self, topic: &str, which: i64) -> Result<Vec<i64>> {

@@ -45,6 +45,11 @@ impl Tool {
         })
     }
 
+    /// The running program.
+    pub(crate) fn process(&mut self) -> &mut ManagedProcess {
+        &mut self.process
+    }
+
     /// Waits for a good end and returns the output.
     pub(crate) fn finish(mut self, within: Duration) -> Result<String> {
         let status = self.process.wait(within)?;

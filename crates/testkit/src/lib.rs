@@ -16,6 +16,7 @@
 //! an error that says what to do.
 
 mod admin;
+mod bench_tools;
 mod cluster_pair;
 mod eventually;
 mod in_memory;
@@ -36,6 +37,7 @@ pub mod wire;
 mod zookeeper;
 
 pub use admin::{Admin, TopicSpec};
+pub use bench_tools::{FillSpec, Latencies, LatencyProbe, LatencySpec, Percentiles};
 pub use cluster_pair::{ClusterPair, shared_pair};
 pub use eventually::{GiveUp, eventually, eventually_async};
 pub use in_memory::InMemory;
