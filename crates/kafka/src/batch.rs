@@ -3,7 +3,8 @@
 //!
 //! The hot path is [`walk`] and [`restamp`]: it reads the 61 bytes of each header, corrects the
 //! checksum from the bytes it changes and never looks at a record. [`decode`] and [`encode_split`]
-//! are for the batches that can't be forwarded as they are. Old message sets (magic 0 and 1) can
+//! are for the batches that can't be forwarded as they are, [`join`] for those that are too small to
+//! go alone. Old message sets (magic 0 and 1) can
 //! only be decoded.
 //!
 //! ```text
@@ -23,6 +24,7 @@ mod decode;
 mod encode;
 mod error;
 mod header;
+mod join;
 mod legacy;
 mod record;
 mod restamp;
@@ -35,6 +37,7 @@ pub use decode::{DecodeLimits, decode};
 pub use encode::{TooLarge, encode, encode_split};
 pub use error::{BatchError, Problem};
 pub use header::{Attributes, BatchHeader, HEADER_LEN};
+pub use join::{Joined, join};
 pub use legacy::{LegacyMessage, decode_legacy};
 pub use record::Record;
 pub use restamp::{ProducerStamp, restamp};

@@ -148,6 +148,13 @@ impl Connection {
         since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
+    /// How far away the broker is: the least time in which it answered anything on this connection,
+    /// zero before it did. What waits in queues of ours and of the broker's lengthens answers, but
+    /// hardly each of them; the first of all, to the question for versions, finds none.
+    pub fn round_trip(&self) -> Duration {
+        self.shared.link.round_trip().unwrap_or_default()
+    }
+
     /// Sends nothing more for `duration`, because the broker asked for it (KIP-219). Typed answers
     /// do so by themselves.
     pub fn mute(&self, duration: Duration) {
@@ -222,6 +229,7 @@ impl Connection {
         let (answer, receiver) = oneshot::channel();
         let pending = Pending {
             correlation_id,
+            since: Instant::now(),
             answer,
             share: options.share,
             _in_flight: permit,

@@ -99,6 +99,18 @@ impl MemoryBudget {
         Some(self.share(bytes))
     }
 
+    /// As [`try_reserve`](Self::try_reserve), but before those who wait: for what lets go of memory
+    /// soon, so that they need not wait for long.
+    pub fn try_take(&self, bytes: usize) -> Option<Share> {
+        let mut state = self.inner.state.lock();
+        if state.used + bytes > self.inner.limit {
+            return None;
+        }
+        state.used += bytes;
+        drop(state);
+        Some(self.share(bytes))
+    }
+
     /// Takes `bytes` without asking; the budget may be exceeded and recovers before it grants
     /// again.
     pub fn take(&self, bytes: usize) -> Share {
@@ -240,7 +252,11 @@ impl FrameBuffer {
         }
     }
 
-    pub(crate) fn freeze(self) -> Bytes {
+    pub(crate) fn freeze(mut self) -> Bytes {
+        if let Some(share) = &mut self.share {
+            // It may have grown while it was filled.
+            share.resize(self.buffer.capacity());
+        }
         Bytes::from_owner(self)
     }
 }

@@ -158,33 +158,47 @@ fn encode_within(
     if bytes.len() > limit {
         return Err(bytes.len());
     }
-    Ok(seal(bytes, records, compression))
+    let timestamps = records.iter().map(|record| record.timestamp);
+    let header = seal(
+        &mut bytes,
+        &Sealed {
+            compression,
+            records: records.len() as i32,
+            base_timestamp,
+            max_timestamp: timestamps.fold(-1, i64::max),
+        },
+    );
+    Ok(RawBatch::from_parts(header, Bytes::from(bytes)))
 }
 
-/// Writes the header into the room before the body.
-fn seal(mut bytes: Vec<u8>, records: &[Record], compression: Compression) -> RawBatch {
-    let count = records.len() as i32;
+/// What a header says of records that were written.
+pub(super) struct Sealed {
+    pub(super) compression: Compression,
+    pub(super) records: i32,
+    pub(super) base_timestamp: i64,
+    pub(super) max_timestamp: i64,
+}
+
+/// Writes the header into the room before the body, which is at most as long as a batch can be.
+pub(super) fn seal(bytes: &mut [u8], sealed: &Sealed) -> BatchHeader {
     let mut header = BatchHeader {
         base_offset: 0,
         batch_length: (bytes.len() - LENGTH_END) as i32,
         partition_leader_epoch: -1,
         crc: 0,
-        attributes: Attributes::from(compression),
-        last_offset_delta: count - 1,
-        base_timestamp: records.first().map_or(-1, |record| record.timestamp),
-        max_timestamp: records
-            .iter()
-            .map(|record| record.timestamp)
-            .fold(-1, i64::max),
+        attributes: Attributes::from(sealed.compression),
+        last_offset_delta: sealed.records - 1,
+        base_timestamp: sealed.base_timestamp,
+        max_timestamp: sealed.max_timestamp,
         producer_id: -1,
         producer_epoch: -1,
         base_sequence: -1,
-        record_count: count,
+        record_count: sealed.records,
     };
     bytes[..HEADER_LEN].copy_from_slice(&header.to_bytes());
     header.crc = crc32c(&bytes[CRC_FROM..]);
     bytes[..HEADER_LEN].copy_from_slice(&header.to_bytes());
-    RawBatch::from_parts(header, Bytes::from(bytes))
+    header
 }
 
 fn put_records(out: &mut Vec<u8>, records: &[Record], base_timestamp: i64) {

@@ -44,6 +44,11 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// What was not read yet.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        &self.body[self.position..self.end]
+    }
+
     pub(super) fn byte(&mut self, what: &'static str) -> Result<u8, Problem> {
         self.fixed::<1>(what).map(|[byte]| byte)
     }

@@ -15,6 +15,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use parking_lot::Mutex;
@@ -29,6 +30,7 @@ use crate::memory::{FrameBuffer, Share};
 /// A request that was sent and has no answer yet.
 pub(super) struct Pending {
     pub(super) correlation_id: i32,
+    pub(super) since: Instant,
     pub(super) answer: oneshot::Sender<Bytes>,
     /// The memory reserved for the answer, for answers that carry records.
     pub(super) share: Option<Share>,
@@ -46,6 +48,8 @@ struct State {
     ended: Option<Arc<io::Error>>,
     muted_until: Option<Instant>,
     last_used: Instant,
+    /// The least time that an answer took.
+    round_trip: Option<Duration>,
 }
 
 impl Link {
@@ -56,6 +60,7 @@ impl Link {
                 ended: None,
                 muted_until: None,
                 last_used: Instant::now(),
+                round_trip: None,
             }),
             closed: CancellationToken::new(),
         })
@@ -107,6 +112,10 @@ impl Link {
         state.pending.is_empty().then_some(state.last_used)
     }
 
+    pub(super) fn round_trip(&self) -> Option<Duration> {
+        self.state.lock().round_trip
+    }
+
     pub(super) fn mute(&self, until: Instant) {
         let mut state = self.state.lock();
         state.muted_until = state.muted_until.max(Some(until));
@@ -134,7 +143,10 @@ impl Link {
                 "an answer to request {correlation_id} where one to {due} was due"
             )));
         }
-        state.last_used = Instant::now();
+        let now = Instant::now();
+        let took = now.duration_since(first.since);
+        state.round_trip = Some(state.round_trip.map_or(took, |least| least.min(took)));
+        state.last_used = now;
         Ok(first)
     }
 }

@@ -5,7 +5,10 @@ use bytes::Bytes;
 use testkit::{dump_topic, shared_pair};
 use twinlog_core::ids::{Topic, TopicPartition};
 use twinlog_kafka::admin::{OffsetQuery, View, describe_producers, list_offsets};
-use twinlog_kafka::batch::{Entry, ProducerStamp, RawBatch, restamp, walk};
+use twinlog_kafka::batch::{
+    Compression, DecodeLimits, Entry, ProducerStamp, RawBatch, Record, decode, encode, join,
+    restamp, walk,
+};
 use twinlog_kafka::client::{Client, Purpose};
 use twinlog_kafka::error::ErrorCode;
 use twinlog_kafka::fetch::{FetchOptions, FetchPosition, FetchSession};
@@ -132,6 +135,50 @@ async fn batches_pass_through_unchanged_and_their_memory_comes_back() -> Result<
     assert!(budget.used() > 3_000_000, "{}", budget.used());
     drop((batches, copies));
     assert_eq!(budget.used(), 0);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn joined_batches_are_taken_and_hold_what_their_parts_held() -> Result<()> {
+    let pair = shared_pair()?;
+    let target = client(&pair.target);
+    let budget = MemoryBudget::new(64 << 20);
+    let record = |number: i64| Record {
+        timestamp: 1_700_000_000_000 + number * 977 % 100_000,
+        key: (number % 3 > 0).then(|| number.to_string().into()),
+        value: Some("value ".repeat(number as usize % 40).into()),
+        headers: vec![("header".into(), None)],
+        ..Record::default()
+    };
+    for codec in Compression::ALL {
+        let to = TopicPartition::new(
+            make_topic(&target, &format!("joined-{codec}"), 1, 1).await,
+            0,
+        );
+        let all: Vec<Record> = (0..1_000).map(record).collect();
+        let small: Vec<RawBatch> = all
+            .chunks(7)
+            .map(|part| encode(part, codec).unwrap().unwrap())
+            .collect();
+
+        let joined = join(&small, 1 << 20, &budget).unwrap();
+        let produced = send(&target, &to, &joined.batch, 0).await;
+        let copies = fetch_all(&target, &to, &budget).await;
+
+        assert_eq!(joined.count, small.len());
+        assert_eq!(
+            (produced.error, produced.base_offset),
+            (ErrorCode::NONE, 0),
+            "{codec}: {produced:?}"
+        );
+        let [copy] = &copies[..] else {
+            panic!("{codec}: {copies:?}");
+        };
+        assert_eq!(copy.body(), joined.batch.body(), "{codec}");
+        let mut read = decode(copy, DecodeLimits::default())?;
+        read.iter_mut().for_each(|record| record.offset = 0);
+        assert_eq!(read, all, "{codec}");
+    }
     Ok(())
 }
 

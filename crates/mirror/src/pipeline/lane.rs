@@ -168,6 +168,16 @@ impl Lane {
         }
     }
 
+    /// Has the batch that comes next sent again as the batches of the source it was made of, if it
+    /// was made of several: the target refuses one of them.
+    pub fn unjoin(&mut self) -> bool {
+        let was_joined = self.writer.unjoin();
+        if was_joined {
+            self.reread();
+        }
+        was_joined
+    }
+
     /// Forgets everything that was not sent, to read it again.
     pub fn reread(&mut self) {
         self.round += 1;
@@ -283,7 +293,7 @@ impl Lane {
             (How::Forward(batch), None) => {
                 counters.batches_forwarded += 1;
                 let end = data.end;
-                self.writer.push(Piece { batch, end });
+                self.writer.push(Piece::new(batch, end));
                 return None;
             }
             (How::Forward(batch), Some(There::Offsets(offsets)))

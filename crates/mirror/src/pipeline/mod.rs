@@ -2,8 +2,10 @@
 //!
 //! The decisions are pure and in files of their own: [`planner`] says what to write, [`rebuild`]
 //! makes batches out of those that can't be forwarded, [`writer`] says what may be sent and what
-//! became of it; [`lane`] joins them for one partition.
+//! became of it, [`joining`] which batches go out as one; [`lane`] puts them together for one
+//! partition.
 
+pub mod joining;
 pub mod lane;
 #[cfg(test)]
 mod model;

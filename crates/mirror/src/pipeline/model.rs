@@ -3,13 +3,16 @@
 //! happens, the log holds each record once and in order.
 
 use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
 
 use bytes::Bytes;
 use proptest::prelude::*;
 use twinlog_core::ids::{DownstreamOffset, UpstreamOffset};
 use twinlog_core::offsets::{Expects, Sequence, TailCount, TailCounter, TargetMark, TargetTail};
 use twinlog_kafka::batch::{DecodeLimits, decode};
+use twinlog_kafka::memory::MemoryBudget;
 
+use super::joining::Joining;
 use super::lane::{Lane, Wanted};
 use super::overlap::print;
 use super::planner::Rules;
@@ -90,7 +93,7 @@ struct Process {
 impl Process {
     fn start(stored: Frontier) -> Self {
         let rules = Rules {
-            batch_bytes_max: 200,
+            batch_bytes_max: 300,
             recompress: None,
             target_stamps: false,
         };
@@ -127,6 +130,14 @@ impl Process {
         let bytes: Vec<Bytes> = batches.map(|(_, bytes)| bytes.clone()).collect();
         self.lane.on_fetched(bytes.concat().into(), &[]).unwrap();
         assert!(self.lane.feed(&mut Counters::default()).is_none());
+    }
+
+    fn send(&mut self, budget: &MemoryBudget) -> Option<Outgoing> {
+        self.lane.writer.send(&Joining {
+            size_max: self.lane.rules().batch_bytes_max,
+            round_trip: Duration::from_millis(100),
+            budget,
+        })
     }
 
     fn answer(&mut self) {
@@ -182,6 +193,7 @@ struct World {
     /// Whether the source's log is another one than at the beginning.
     has_changed: bool,
     broker: Broker,
+    budget: MemoryBudget,
     processes: [Process; 2],
     late: Vec<Outgoing>,
     stored: Frontier,
@@ -214,6 +226,7 @@ impl World {
             log_start: 0,
             has_changed: false,
             broker: Broker::default(),
+            budget: MemoryBudget::new(1 << 20),
             processes: [Process::start(stored), Process::start(stored)],
             late: Vec::new(),
             stored,
@@ -241,7 +254,10 @@ impl World {
                     self.stored = process.lane.writer.frontier();
                 }
             }
-            4..=8 => process.wire.extend(process.lane.writer.send()),
+            4..=8 => {
+                let sent = process.send(&self.budget);
+                process.wire.extend(sent);
+            }
             9..=13 => {
                 if let Some(outgoing) = process.wire.pop_front() {
                     let answer = self.broker.append(&outgoing);
@@ -461,7 +477,7 @@ fn an_answer_from_far_beyond_the_log_is_not_believed() {
 
 #[test]
 fn at_most_five_batches_of_a_partition_are_on_their_way_and_one_where_the_broker_knows_nothing() {
-    let mut world = World::new(&[(1, 5); 10]);
+    let mut world = World::new(&[(20, 5); 10]);
     let send_all = |world: &mut World| {
         for what in [0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4] {
             world.step(0, what);
@@ -477,4 +493,80 @@ fn at_most_five_batches_of_a_partition_are_on_their_way_and_one_where_the_broker
     let known = send_all(&mut world);
 
     assert_eq!((unknown, known), (1, 5));
+}
+
+#[test]
+fn batches_that_wait_for_those_on_their_way_go_out_as_one() {
+    let mut world = World::new(&[(1, 5); 20]);
+    let mut sent = Vec::new();
+    world.step(0, 19);
+    for what in [0, 0, 0, 0, 0, 0, 0, 4, 9, 14, 4, 4, 4] {
+        world.step(0, what);
+        if what == 4 {
+            sent.extend(world.processes[0].wire.back().map(|out| values(&out.batch)));
+        }
+    }
+
+    // The last two may both be under way: they go as they are.
+    assert_eq!(
+        sent,
+        [
+            vec![0, 1, 2, 3],
+            vec![4, 5, 6, 7],
+            vec![8, 9, 10, 11],
+            vec![12]
+        ]
+    );
+    world.finish();
+    assert_eq!(world.copied(), (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_is_sent_again_is_what_was_sent_so_that_the_broker_recognises_it() {
+    let mut world = World::new(&[(1, 5); 20]);
+    world.step(0, 19);
+    for what in [0, 0, 0, 0, 4] {
+        world.step(0, what);
+    }
+    let first = values(&world.processes[0].wire[0].batch);
+    for what in [22, 0, 0, 19, 4] {
+        world.step(0, what);
+    }
+
+    let again = values(&world.processes[0].wire[0].batch);
+
+    assert_eq!((first.len(), again), (4, first));
+    world.step(0, LATE);
+    world.finish();
+    assert_eq!(world.copied(), (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_joined_batch_that_is_refused_is_taken_apart_up_to_the_record_that_is_the_cause() {
+    let mut world = World::new(&[(1, 5); 12]);
+    world.step(0, 19);
+    for what in [0, 0, 0, 0, 4, 27, 14, 19] {
+        world.step(0, what);
+    }
+    let sends = |world: &mut World| {
+        world.step(0, 0);
+        world.step(0, 4);
+        let sent = world.processes[0].wire.back();
+        let sent = sent.map(|out| values(&out.batch)).unwrap_or_default();
+        world.step(0, 9);
+        world.step(0, 14);
+        sent
+    };
+
+    let was_joined = world.processes[0].lane.unjoin();
+    for _ in 0..4 {
+        world.step(0, 0);
+    }
+    let alone: Vec<_> = (0..4).map(|_| sends(&mut world)).collect();
+    let is_joined = world.processes[0].lane.unjoin();
+
+    assert_eq!((was_joined, is_joined), (true, false));
+    assert_eq!(alone, [[0], [1], [2], [3]]);
+    world.finish();
+    assert_eq!(world.copied(), (0..12).collect::<Vec<_>>());
 }

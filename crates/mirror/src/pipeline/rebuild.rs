@@ -116,7 +116,7 @@ fn pieces(batches: Vec<RawBatch>, mut records: &[Record]) -> Vec<Piece> {
         records = rest;
         if let Some(last) = own.last() {
             let end = UpstreamOffset(last.offset + 1);
-            pieces.push(Piece { batch, end });
+            pieces.push(Piece::new(batch, end));
         }
     }
     pieces

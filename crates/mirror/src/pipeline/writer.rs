@@ -13,6 +13,9 @@
 //! connection - nothing more is sent until all that is on its way is answered or lost. Then the log
 //! is asked what it holds, [`settle`] compares, and the rest is sent again.
 //!
+//! Where more batches wait than may be under way, and they are small, several go out as one: see
+//! [`Joining`].
+//!
 //! Invariants: A: the window is contiguous in sequence and begins at the frontier's mark; B: queue
 //! and window hold, in order, everything pushed and not yet acknowledged; C: the frontier never
 //! passes a record that is not in the log.
@@ -23,8 +26,9 @@ use twinlog_core::ids::UpstreamOffset;
 use twinlog_core::offsets::{
     Expects, Sequence, Settled, TargetMark, TargetTail, settle, settle_counted,
 };
-use twinlog_kafka::batch::{ProducerStamp, RawBatch};
+use twinlog_kafka::batch::{ProducerStamp, RawBatch, join};
 
+use super::joining::Joining;
 use super::overlap::Overlap;
 
 /// More than this a broker does not remember, and would not recognise as a duplicate
@@ -52,9 +56,19 @@ pub struct Piece {
     pub batch: RawBatch,
     /// The source offset behind it and everything that is passed over after it.
     pub end: UpstreamOffset,
+    is_joined: bool,
 }
 
 impl Piece {
+    /// A batch that holds everything up to `end` that is to be written.
+    pub fn new(batch: RawBatch, end: UpstreamOffset) -> Self {
+        Piece {
+            batch,
+            end,
+            is_joined: false,
+        }
+    }
+
     fn records(&self) -> i64 {
         i64::from(self.batch.header().record_count)
     }
@@ -127,6 +141,11 @@ pub struct Writer {
     queue: VecDeque<Piece>,
     window: VecDeque<Sent>,
     queued_bytes: usize,
+    /// So many of the queue were sent before. They go out again as they were, so that the broker
+    /// recognises those that it has.
+    returned: usize,
+    /// Before this nothing is joined.
+    singly_until: UpstreamOffset,
     next_ticket: u64,
     /// The broker's entry of our producer is young: it will not forget us while more is sent.
     is_remembered: bool,
@@ -159,6 +178,8 @@ impl Writer {
             queue: VecDeque::new(),
             window: VecDeque::new(),
             queued_bytes: 0,
+            returned: 0,
+            singly_until: UpstreamOffset(i64::MIN),
             next_ticket: 0,
             is_remembered: false,
             old_before: i64::MIN,
@@ -304,17 +325,15 @@ impl Writer {
         next.is_some_and(|piece| piece.batch.verify_crc().is_ok())
     }
 
-    /// The size of the batch that [`Writer::send`] would give.
-    pub fn next_size(&self) -> Option<usize> {
-        self.queue.front().map(|piece| piece.batch.size())
-    }
-
-    /// The next batch to send, if one may be sent now.
-    pub fn send(&mut self) -> Option<Outgoing> {
+    /// The next batch to send, if one may be sent now: several in one, if more wait than may be
+    /// under way.
+    pub fn send(&mut self, joining: &Joining<'_>) -> Option<Outgoing> {
         if !self.can_send() {
             return None;
         }
+        self.join_next(joining);
         let piece = self.queue.pop_front()?;
+        self.returned = self.returned.saturating_sub(1);
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let base = self.next;
@@ -335,6 +354,46 @@ impl Writer {
                 base_sequence: base.sequence.get(),
             },
         })
+    }
+
+    fn join_next(&mut self, joining: &Joining<'_>) {
+        let slots = IN_FLIGHT_MAX.saturating_sub(self.window.len()).max(1);
+        if self.returned > 0 || self.queue.len() <= slots {
+            return;
+        }
+        let on_the_way: usize = self.window.iter().map(|s| s.piece.batch.size()).sum();
+        let waiting = self.queued_bytes - on_the_way;
+        let next = self.queue.iter().take_while(|piece| {
+            let is_alone = piece.end <= self.singly_until;
+            !is_alone
+        });
+        let count = joining.count(next.map(|piece| &piece.batch), waiting / slots);
+        let batches = self.queue.iter().take(count).map(|piece| &piece.batch);
+        let Some(joined) = join(batches, joining.size_max, joining.budget) else {
+            return;
+        };
+        let mut end = self.frontier.upstream;
+        for piece in self.queue.drain(..joined.count) {
+            self.queued_bytes -= piece.batch.size();
+            end = piece.end;
+        }
+        self.queued_bytes += joined.batch.size();
+        self.queue.push_front(Piece {
+            batch: joined.batch,
+            end,
+            is_joined: true,
+        });
+    }
+
+    /// Whether the batch that comes next was made of several. Then it, and all behind it, is
+    /// forgotten, and up to its end the source's batches will go one by one: the target refuses one
+    /// of them, and those before it are good.
+    pub fn unjoin(&mut self) -> bool {
+        let Some(joined) = self.queue.front().filter(|piece| piece.is_joined) else {
+            return false;
+        };
+        self.singly_until = joined.end;
+        true
     }
 
     /// The broker says that the batch lies at `base`.
@@ -437,6 +496,7 @@ impl Writer {
     /// the end of what stays.
     pub fn drop_unsent(&mut self) -> UpstreamOffset {
         self.queue.clear();
+        self.returned = 0;
         if let Some(overlap) = &mut self.overlap {
             overlap.rewind(self.frontier.upstream);
         }
@@ -465,6 +525,7 @@ impl Writer {
             self.frontier.upstream = sent.piece.end;
         }
         self.is_resending |= !self.window.is_empty();
+        self.returned += self.window.len();
         for sent in self.window.drain(..).rev() {
             self.queue.push_front(sent.piece);
         }

@@ -2,6 +2,7 @@
 
 mod golden;
 mod hostile;
+mod joining;
 mod properties;
 
 use bytes::Bytes;

@@ -197,18 +197,18 @@ fn without_offsets(records: Vec<Record>) -> Vec<Record> {
 }
 
 /// `records` with the offsets they get in a batch.
-fn counted(records: Vec<Record>, base: i64) -> Vec<Record> {
+pub(super) fn counted(records: Vec<Record>, base: i64) -> Vec<Record> {
     (base..)
         .zip(records)
         .map(|(offset, record)| Record { offset, ..record })
         .collect()
 }
 
-fn codec() -> impl Strategy<Value = Compression> {
+pub(super) fn codec() -> impl Strategy<Value = Compression> {
     prop::sample::select(&Compression::ALL[..])
 }
 
-fn records(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Record>> {
+pub(super) fn records(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Record>> {
     let record = (
         timestamp(),
         nullable(),

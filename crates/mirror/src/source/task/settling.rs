@@ -313,6 +313,12 @@ impl Task {
                 self.ask_rules(topic);
                 return self.wait(id);
             }
+            // One of the records, which are others' with the rest of a joined batch.
+            Some(Objection::Refused(Refused::Timestamp | Refused::Record | Refused::Size, _))
+                if lane.unjoin() =>
+            {
+                return self.touch(id);
+            }
             Some(Objection::Refused(refused, message)) => match refused {
                 Refused::Timestamp => PauseReason::Timestamp { offset, message },
                 Refused::Record => PauseReason::Record { offset, message },

@@ -1,7 +1,8 @@
 //! The target half of a task: up to five produce requests under way per broker, many partitions in
 //! each, one batch per partition, sent at once.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use tokio::time::Instant;
 use twinlog_core::ids::DownstreamOffset;
@@ -16,6 +17,7 @@ use super::entry::{Entry, EntryId, Objection};
 use super::leaders::Side;
 use super::timers::Timer;
 use super::{Event, FailureRow, Task, log_failure};
+use crate::pipeline::joining::Joining;
 use crate::pipeline::writer::{Acked, IN_FLIGHT_MAX};
 use crate::source::logs;
 use crate::verdict::{Verdict, verdict};
@@ -138,7 +140,7 @@ impl Task {
             if broker.in_flight >= IN_FLIGHT_MAX {
                 return;
             }
-            let (items, sent) = self.gather(id);
+            let (items, sent) = self.gather(id, connection.round_trip());
             if items.is_empty() {
                 return;
             }
@@ -162,7 +164,7 @@ impl Task {
     }
 
     /// Takes one batch of each ready partition, in turn, until the request is full.
-    fn gather(&mut self, id: i32) -> (Vec<ProduceItem>, Vec<(EntryId, u64)>) {
+    fn gather(&mut self, id: i32, round_trip: Duration) -> (Vec<ProduceItem>, Vec<(EntryId, u64)>) {
         let (mut items, mut sent, mut bytes) = (Vec::new(), Vec::new(), 0);
         let request = self.next_request;
         self.next_request += 1;
@@ -181,7 +183,12 @@ impl Task {
                 broker.ready.push_back(ready);
                 continue;
             }
-            let Some((item, ticket)) = entry.next_batch(id) else {
+            let joining = Joining {
+                size_max: entry.spec.rules.batch_bytes_max,
+                round_trip,
+                budget: &self.context.budget,
+            };
+            let Some((item, ticket)) = entry.next_batch(id, &joining) else {
                 continue;
             };
             entry.last_request = request;
@@ -218,12 +225,11 @@ impl Task {
             }
             Ok(answers) => {
                 self.targets.entry(done.broker).or_default().failures = 0;
-                let mut unanswered = done.sent;
+                let mut unanswered: BTreeMap<EntryId, u64> = done.sent.into_iter().collect();
                 for answer in answers {
                     let id = self.entries.by_target(&answer.partition);
-                    let at = unanswered.iter().position(|(sent, _)| Some(*sent) == id);
-                    if let Some(at) = at {
-                        let (id, ticket) = unanswered.swap_remove(at);
+                    let sent = id.and_then(|id| unanswered.remove_entry(&id));
+                    if let Some((id, ticket)) = sent {
                         self.on_answer(id, ticket, &answer);
                     }
                 }
@@ -438,7 +444,7 @@ impl Task {
 impl Entry {
     /// Takes the next batch for a broker out of the writer, unless the partition has moved or been
     /// paused since it was put into that broker's queue. It stays ready if there is another.
-    fn next_batch(&mut self, broker: i32) -> Option<(ProduceItem, u64)> {
+    fn next_batch(&mut self, broker: i32, joining: &Joining<'_>) -> Option<(ProduceItem, u64)> {
         let leader = self
             .target_leader
             .filter(|leader| leader.broker == broker)?;
@@ -447,7 +453,7 @@ impl Entry {
             return None;
         }
         let lane = self.lane.as_mut()?;
-        let outgoing = lane.writer.send()?;
+        let outgoing = lane.writer.send(joining)?;
         self.is_ready = lane.writer.can_send();
         let item = ProduceItem {
             topic: self.spec.target.topic.clone(),
