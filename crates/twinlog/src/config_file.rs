@@ -88,6 +88,7 @@ impl ConfigFile {
                 ],
                 config: None,
                 explained: Vec::new(),
+                process: None,
             },
         };
         ConfigFile { name, report }
@@ -169,6 +170,10 @@ impl ConfigFile {
 
     /// Writes every value that is in effect, and where it was written.
     pub fn write_explained(&self, out: &mut impl Write, style: Style) -> io::Result<()> {
+        if let Some(process) = &self.report.process {
+            writeln!(out, "\n{}", style.paint("1", process.name))?;
+            self.write_section(out, process)?;
+        }
         for (flow, sections) in &self.report.explained {
             for section in sections {
                 writeln!(
@@ -214,6 +219,7 @@ impl ConfigFile {
             "flows": flows,
         });
         if explain {
+            file["process"] = self.report.process.as_ref().map(section_json).into();
             file["explained"] = self.report.explained.iter().map(explained_json).collect();
         }
         file
@@ -244,22 +250,17 @@ fn problem_json(problem: &Problem) -> Value {
 }
 
 fn explained_json((flow, sections): &(Flow, Vec<Section>)) -> Value {
-    let sections: Vec<_> = sections
-        .iter()
-        .map(|section| {
-            let settings: Vec<_> = section
-                .settings
-                .iter()
-                .map(|setting| {
-                    let (line, written) = match &setting.origin {
-                        Origin::File { line, key } => (Some(line), Some(key.as_ref())),
-                        Origin::Default => (None, None),
-                    };
-                    json!({ "key": setting.key, "value": setting.value, "line": line, "written": written })
-                })
-                .collect();
-            json!({ "name": section.name, "settings": settings })
-        })
-        .collect();
+    let sections: Vec<_> = sections.iter().map(section_json).collect();
     json!({ "flow": flow.to_string(), "sections": sections })
+}
+
+fn section_json(section: &Section) -> Value {
+    let settings = section.settings.iter().map(|setting| {
+        let (line, written) = match &setting.origin {
+            Origin::File { line, key } => (Some(line), Some(key.as_ref())),
+            Origin::Default => (None, None),
+        };
+        json!({ "key": setting.key, "value": setting.value, "line": line, "written": written })
+    });
+    json!({ "name": section.name, "settings": settings.collect::<Vec<_>>() })
 }

@@ -41,6 +41,16 @@ impl Patterns {
     }
 }
 
+/// How many bytes fetched records may occupy, and the section that it stands in.
+pub(super) fn process(resolver: &Resolver) -> (usize, Section) {
+    let mut reader = Reader::new("process", resolver.process(), &[Table::Driver]);
+    let bytes = reader.integer("twinlog.buffer.memory");
+    (
+        usize::try_from(bytes).unwrap_or(usize::MAX),
+        reader.into_section(),
+    )
+}
+
 /// Builds the configuration of `flow`, which knows of no circles yet.
 pub(super) fn flow(resolver: &Resolver, flow: &Flow, patterns: &mut Patterns) -> Built {
     let connector = resolver.connector(flow, SOURCE_CONNECTOR);

@@ -18,6 +18,9 @@ use crate::pattern::MatchError;
 pub struct MirrorConfig {
     /// The flows, in the order in which their clusters stand in `clusters`.
     pub flows: Vec<FlowConfig>,
+    /// What fetched and not yet acknowledged records of all flows may occupy, in bytes
+    /// (`twinlog.buffer.memory`).
+    pub buffer_memory_bytes: usize,
 }
 
 /// Everything that is configured for one flow.

@@ -54,6 +54,8 @@ pub struct Report {
     /// Every value that is in effect, per flow, with where it was written. Given even where there
     /// are errors, as far as it could be read.
     pub explained: Vec<(Flow, Vec<Section>)>,
+    /// The values in effect for the process as a whole, likewise.
+    pub process: Option<Section>,
 }
 
 /// Reads the bytes of an `mm2.properties`. With `targets`, only flows to these clusters are run
@@ -67,6 +69,7 @@ pub fn check(bytes: &[u8], targets: Option<&[String]>) -> Report {
             problems: problems.into_sorted(),
             config: None,
             explained: Vec::new(),
+            process: None,
         };
     }
     let aliases = flows::aliases(&properties, &mut problems);
@@ -87,6 +90,7 @@ pub fn check(bytes: &[u8], targets: Option<&[String]>) -> Report {
         built.config.circles = Arc::clone(&circles);
     }
 
+    let (buffer_memory_bytes, process) = build::process(&resolver);
     let failed = problems.has_errors();
     let (configs, explained) = built
         .into_iter()
@@ -97,8 +101,12 @@ pub fn check(bytes: &[u8], targets: Option<&[String]>) -> Report {
         .unzip();
     Report {
         problems: problems.into_sorted(),
-        config: (!failed).then_some(MirrorConfig { flows: configs }),
+        config: (!failed).then_some(MirrorConfig {
+            flows: configs,
+            buffer_memory_bytes,
+        }),
         explained,
+        process: Some(process),
     }
 }
 

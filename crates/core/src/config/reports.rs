@@ -56,6 +56,37 @@ fn what_would_break_a_promise_is_refused_until_it_is_there() {
     );
 }
 
+#[test]
+fn memory_for_records_has_a_default_and_a_least_value() {
+    let bytes = |lines: &str| {
+        let text = format!(
+            "clusters = a, b\na.bootstrap.servers = a:1\nb.bootstrap.servers = b:1\n\
+             a->b.enabled = true\n{lines}"
+        );
+        let config = check(text.as_bytes(), None).config;
+        config.map(|config| config.buffer_memory_bytes)
+    };
+
+    assert_eq!(bytes(""), Some(64 << 20));
+    assert_eq!(bytes("twinlog.buffer.memory = 8388608"), Some(8 << 20));
+    assert_eq!(bytes("twinlog.buffer.memory = 4194303"), None);
+    says(
+        "twinlog.buffer.memory = 4194303",
+        &["error: line 5", "the smallest value is 4194304"],
+    );
+    says(
+        "twinlog.buffer.memory = 64 MB",
+        &["write the number without a unit"],
+    );
+    says(
+        "twinlog.bufer.memory = 8388608",
+        &[
+            "nobody knows this key",
+            "did you mean `twinlog.buffer.memory`?",
+        ],
+    );
+}
+
 /// What is said of a pair of flows that keep names, with these topics.
 fn said_of_pair(there: &str, back: &str) -> Vec<String> {
     said(&format!(

@@ -103,6 +103,11 @@ impl Resolver {
         self.file.get(key)
     }
 
+    /// What concerns the process as a whole: the bare keys.
+    pub(super) fn process(&self) -> &Layer {
+        &self.file
+    }
+
     /// `MirrorMakerConfig.clusterProps`: the cluster's own keys, then the credentials for each kind
     /// of client.
     pub(super) fn cluster(&self, alias: &ClusterAlias) -> Layer {

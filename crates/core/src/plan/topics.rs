@@ -43,11 +43,19 @@ pub enum TopicChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// With the source's alias before it, the name is longer than brokers allow.
-    #[error(
-        "the name on the target would have {0} characters and brokers take {NAME_LENGTH_MAX}: \
-         exclude the topic, shorten the alias, or use IdentityReplicationPolicy"
-    )]
+    #[error("the name on the target would have {0} characters and brokers take {NAME_LENGTH_MAX}")]
     NameTooLong(usize),
+}
+
+impl Refusal {
+    /// What a person can do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Refusal::NameTooLong(_) => {
+                "leave the topic out (topics.exclude), shorten the alias, or use IdentityReplicationPolicy"
+            }
+        }
+    }
 }
 
 /// Compares the mirrored topics with the partition counts of the target's topics.

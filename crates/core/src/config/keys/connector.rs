@@ -2,7 +2,7 @@
 
 use super::Kind::*;
 use super::Status::*;
-use super::{COPIES, INT, Key, LONG, POSITIVE, key, unset};
+use super::{BUFFER_MEMORY, COPIES, INT, Key, LONG, POSITIVE, key, unset};
 
 const REST: super::Status = Later("the REST server");
 const GROUPS: super::Status = Later("checkpoints and group offsets");
@@ -109,6 +109,14 @@ pub(super) const DRIVER: &[Key] = &[
         "none",
         REST,
         "Whether clients of the REST server must show a certificate.",
+    ),
+    key(
+        "twinlog.buffer.memory",
+        BUFFER_MEMORY,
+        "67108864",
+        Effective,
+        "Bytes that fetched and not yet acknowledged records of all flows may occupy together. More does not copy \
+         faster over short links. MirrorMaker 2 has no such key and ignores it.",
     ),
 ];
 

@@ -236,6 +236,8 @@ const POSITIVE: Kind = Kind::Integer(1, i32::MAX as i64);
 const MILLIS: Kind = Kind::Integer(0, i64::MAX);
 /// Socket buffers: -1 leaves it to the system.
 const BUFFER: Kind = Kind::Integer(-1, i32::MAX as i64);
+/// Memory for records: less than a few fetches of a megabyte would have brokers wait for each other.
+const BUFFER_MEMORY: Kind = Kind::Integer(4 << 20, 1 << 40);
 /// Replication factors.
 const COPIES: Kind = Kind::CountOrDefault(i16::MAX as i64);
 /// Partitions of a new topic.

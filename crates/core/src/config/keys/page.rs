@@ -44,6 +44,7 @@ blanks at the end of a value belong to it.
 - `auto.offset.reset = by_duration:..` is refused.
 - A value that MirrorMaker 2 would quietly take for `false` (`us->eu.enabled = yes`), a key removed in Kafka 4.0, an
   alias that is not in `clusters` and two different values for one key are errors.
+- `twinlog.buffer.memory` is a key of ours; MirrorMaker 2 ignores it.
 - Interval keys that are 0 count as 1 second; negative ones switch off, as in MirrorMaker 2.
 
 ## Effect
