@@ -14,7 +14,8 @@ use crate::heavy_work::HeavyWork;
 use crate::source::clients::TransportOf;
 use crate::source::connector::{ConnectorStatus, SourceConnector};
 use crate::source::positions::WallClock;
-use crate::status::{FlowState, FlowStatus};
+use crate::source::presence::Outage;
+use crate::status::{Away, FlowState, FlowStatus};
 
 /// What all flows of a process share.
 #[derive(Clone)]
@@ -120,6 +121,9 @@ impl FlowWatch {
             state: status.state.clone(),
             topics: status.topics,
             troubles: status.troubles.clone(),
+            source_away: away(&status.source_outage),
+            target_away: away(&status.target_outage),
+            tasks_cut_off: status.tasks_cut_off,
             tasks: status
                 .tasks
                 .iter()
@@ -139,6 +143,14 @@ impl FlowWatch {
             Err(_) => std::future::pending().await,
         }
     }
+}
+
+fn away(outage: &watch::Receiver<Option<Outage>>) -> Option<Away> {
+    let outage = outage.borrow();
+    outage.as_ref().map(|outage| Away {
+        since: outage.since.elapsed(),
+        reason: outage.reason.clone(),
+    })
 }
 
 impl fmt::Debug for FlowHandle {

@@ -104,6 +104,23 @@ impl PauseReason {
         )
     }
 
+    /// A short name of the kind, for counting.
+    pub fn name(&self) -> &'static str {
+        match self {
+            PauseReason::RecordTooLarge { .. } => "record-too-large",
+            PauseReason::Timestamp { .. } => "timestamp-refused",
+            PauseReason::Record { .. } => "record-refused",
+            PauseReason::Permission { .. } => "permission-missing",
+            PauseReason::ForeignWriter { .. } => "foreign-writer",
+            PauseReason::OutOfSequence { .. } => "out-of-sequence",
+            PauseReason::TargetTruncated { .. } => "target-truncated",
+            PauseReason::Damaged { .. } => "damaged",
+            PauseReason::DamagedOnTheWay { .. } => "damaged-on-the-way",
+            PauseReason::NoPosition { .. } => "no-position",
+            PauseReason::Refused { .. } => "refused",
+        }
+    }
+
     /// What a person can do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -202,6 +219,35 @@ pub struct Paused {
     pub since: Duration,
 }
 
+/// Why positions are not stored, which a person must change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoringTrouble {
+    /// What was attempted, and the answer.
+    pub reason: String,
+    /// The way out.
+    pub remedy: String,
+    /// For how long.
+    pub since: Duration,
+}
+
+/// An outage: no broker of a cluster answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Away {
+    /// For how long.
+    pub since: Duration,
+    /// What was tried, and how it ended.
+    pub reason: String,
+}
+
+/// What a task that was stopped could not finish in time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Partitions with records on their way that the target has not acknowledged.
+    pub unanswered: usize,
+    /// Partitions whose positions were not stored.
+    pub unstored: usize,
+}
+
 /// A topic of the source that is wanted and not mirrored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicTrouble {
@@ -236,6 +282,12 @@ pub struct Counters {
     pub doubled_records: u64,
     /// Records that the source deleted before they could be copied.
     pub lost_records: u64,
+    /// Partitions of source topics that were deleted and made again.
+    pub sources_made_anew: u64,
+    /// Source logs that were found to be cut behind what was read already.
+    pub sources_cut: u64,
+    /// Copies that were deleted or emptied and are filled again.
+    pub copies_refilled: u64,
 }
 
 impl AddAssign<&Counters> for Counters {
@@ -248,6 +300,9 @@ impl AddAssign<&Counters> for Counters {
         self.foreign_records += other.foreign_records;
         self.doubled_records += other.doubled_records;
         self.lost_records += other.lost_records;
+        self.sources_made_anew += other.sources_made_anew;
+        self.sources_cut += other.sources_cut;
+        self.copies_refilled += other.copies_refilled;
         add_each(&mut self.batches_rebuilt, &other.batches_rebuilt);
         add_each(&mut self.offsets_passed_over, &other.offsets_passed_over);
     }
@@ -276,6 +331,10 @@ pub struct TaskStatus {
     pub paused: Vec<Paused>,
     /// Source records not yet acknowledged by the target, over all partitions whose end is known.
     pub lag_records: u64,
+    /// Why positions are not stored, if a person must act.
+    pub storing_trouble: Option<StoringTrouble>,
+    /// What was left undone, once it has stopped.
+    pub unfinished: Unfinished,
 }
 
 /// How a flow stands.
@@ -287,8 +346,14 @@ pub struct FlowStatus {
     pub topics: usize,
     /// Topics that should be and are not.
     pub troubles: Vec<TopicTrouble>,
+    /// Whether no broker of the source answers.
+    pub source_away: Option<Away>,
+    /// Whether no broker of the target answers.
+    pub target_away: Option<Away>,
     /// One for each task.
     pub tasks: Vec<TaskStatus>,
+    /// Tasks that did not end in time and were cut off.
+    pub tasks_cut_off: usize,
 }
 
 /// What a flow as a whole is doing.
@@ -326,6 +391,18 @@ impl FlowStatus {
                 sum += &task.counters;
                 sum
             })
+    }
+
+    /// What its tasks could not finish before they were stopped.
+    pub fn unfinished(&self) -> Unfinished {
+        let sum = |part: fn(&Unfinished) -> usize| {
+            let parts = self.tasks.iter().map(|task| part(&task.unfinished));
+            parts.sum()
+        };
+        Unfinished {
+            unanswered: sum(|left| left.unanswered),
+            unstored: sum(|left| left.unstored),
+        }
     }
 
     /// Source records not yet acknowledged by the target.

@@ -6,25 +6,24 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use twinlog_core::config::flow::{FlowConfig, FlowRole, MirrorConfig};
+use twinlog_core::ids::Flow;
 use twinlog_kafka::memory::MemoryBudget;
 use twinlog_mirror::flow::{FlowHandle, FlowWatch, MirrorContext};
 use twinlog_mirror::source::clients;
-use twinlog_mirror::status::FlowState;
+use twinlog_mirror::status::{FlowState, FlowStatus, Unfinished};
 
 use crate::clock::wall_clock_ms;
 use crate::stop::Stop;
-
-/// What fetched records of all flows together may occupy. More does not copy faster, and costs page
-/// faults.
-const RECORD_BYTES_MAX: usize = 64 << 20;
 
 /// How the flows ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// They stopped when they were asked to.
     Stopped,
-    /// Some were refused, or were cut off before all positions were stored.
-    Failed,
+    /// Some were refused.
+    Refused,
+    /// They were stopped before everything on its way was acknowledged and stored.
+    CutOff,
 }
 
 /// Flows that run. Dropping them ends them at once; [`Flows::run_until`] is the clean way.
@@ -36,6 +35,7 @@ pub struct Flows {
 impl Flows {
     /// Starts all flows of `config` that replicate. Must be called within the runtime.
     pub fn start(config: MirrorConfig) -> Flows {
+        let budget = MemoryBudget::new(config.buffer_memory_bytes);
         let replicates = |flow: &FlowConfig| flow.role == FlowRole::Replicates;
         let configs: Vec<_> = config.flows.into_iter().filter(replicates).collect();
         let names: Vec<_> = configs
@@ -47,7 +47,6 @@ impl Flows {
             flows = names.join(", "),
             "start"
         );
-        let budget = MemoryBudget::new(RECORD_BYTES_MAX);
         let context = MirrorContext::new(clients::tcp(), budget, Arc::new(wall_clock_ms));
         let stop_within = configs.iter().map(stop_within).max().unwrap_or_default();
         let start = |config| FlowHandle::start(config, &context);
@@ -79,29 +78,58 @@ impl Flows {
         let is_refused =
             |watch: &FlowWatch| matches!(watch.status().state, FlowState::Refused { .. });
         let failed = refused || watches.iter().any(is_refused);
-        let stopped = tokio::select! {
+        let is_whole = tokio::select! {
             biased;
-            () = self.shut_down() => true,
-            () = stop.at_once().cancelled() => false,
+            is_whole = self.shut_down() => is_whole,
+            () = stop.at_once().cancelled() => {
+                tracing::warn!("stopped at once; the next start asks the target's log how far it was");
+                false
+            }
         };
-        if !stopped {
-            tracing::warn!("stopped at once; the next start asks the target's log how far it was");
-        }
-        if failed || !stopped {
-            Ending::Failed
-        } else {
-            Ending::Stopped
+        match (failed, is_whole) {
+            (true, _) => Ending::Refused,
+            (false, false) => Ending::CutOff,
+            (false, true) => Ending::Stopped,
         }
     }
 
-    async fn shut_down(self) {
+    /// Stops all flows, and tells whether everything on its way was finished.
+    async fn shut_down(self) -> bool {
         let deadline = Instant::now() + self.stop_within;
         let mut ending = JoinSet::new();
         for flow in self.flows {
-            ending.spawn(flow.shutdown(deadline));
+            ending.spawn(async move {
+                let name = flow.flow().clone();
+                (name, flow.shutdown(deadline).await)
+            });
         }
-        while ending.join_next().await.is_some() {}
+        let mut is_whole = true;
+        while let Some(ended) = ending.join_next().await {
+            // A flow's own panic was told by its handle.
+            is_whole &= ended.is_ok_and(|(flow, status)| is_finished(&flow, &status));
+        }
+        is_whole
     }
+}
+
+/// Whether a flow that was stopped finished everything; says what it did not.
+fn is_finished(flow: &Flow, status: &FlowStatus) -> bool {
+    let Unfinished {
+        unanswered,
+        unstored,
+    } = status.unfinished();
+    let tasks_cut_off = status.tasks_cut_off;
+    let is_finished = unanswered == 0 && unstored == 0 && tasks_cut_off == 0;
+    if !is_finished {
+        tracing::warn!(
+            %flow,
+            partitions_unanswered = unanswered,
+            partitions_unstored = unstored,
+            tasks_cut_off,
+            "stopped before everything was finished; the next start asks the target's log"
+        );
+    }
+    is_finished
 }
 
 /// How long a flow may take to stop: its tasks, then storing their positions.

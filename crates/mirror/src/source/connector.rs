@@ -5,6 +5,7 @@
 //! is restarted for it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +15,12 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tracing::Instrument;
 use twinlog_core::assign::assign;
 use twinlog_core::config::flow::{self, FlowConfig, FlowRole};
-use twinlog_core::ids::{Topic, TopicId, TopicPartition};
+use twinlog_core::ids::{Flow, Topic, TopicId, TopicPartition};
 use twinlog_core::offsets::producer_id;
 use twinlog_core::plan::topics::SourceTopic;
 use twinlog_kafka::admin::{ConfigResource, describe_configs};
 use twinlog_kafka::batch::Compression;
-use twinlog_kafka::error::{Class, ErrorCode, Result};
+use twinlog_kafka::error::{Class, Error, ErrorCode, Result};
 use twinlog_kafka::fetch::{FetchOptions, Isolation};
 use twinlog_kafka::metadata::Topics;
 use twinlog_kafka::retry::{Backoff, is_told};
@@ -29,16 +30,20 @@ use super::copies::Shortage;
 use super::discovery::{Discovery, discover, named};
 use super::offsets_topic::Readiness;
 use super::positions::PositionStore;
+use super::presence::{self, Outage};
 use super::rules::RulesConfig;
 use super::task::{Message, PartitionSpec, Task, TaskConfig, TaskContext};
 use crate::flow::MirrorContext;
 use crate::pipeline::planner::Rules;
 use crate::status::{FlowState, TaskStatus, TopicTrouble};
+use crate::verdict::{Refused, Verdict, verdict};
 
 /// How long a task is given, past the deadline, to notice it.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// How soon a round that failed is repeated.
 const FAILED_ROUND_PAUSE: Duration = Duration::from_secs(1);
+/// Rounds that fail in a row before that is more than a cluster that changes its mind.
+const QUIET_ROUNDS: u32 = 4;
 /// How many messages may wait for a task.
 const INBOX_LEN: usize = 16;
 /// Topics whose settings are asked for at once.
@@ -53,8 +58,14 @@ pub struct ConnectorStatus {
     pub topics: usize,
     /// Topics that should be and are not.
     pub troubles: Vec<TopicTrouble>,
+    /// Whether the source is away.
+    pub source_outage: watch::Receiver<Option<Outage>>,
+    /// Whether the target is away.
+    pub target_outage: watch::Receiver<Option<Outage>>,
     /// Its tasks' own words.
     pub tasks: Vec<watch::Receiver<TaskStatus>>,
+    /// Tasks that did not end in time and were cut off.
+    pub tasks_cut_off: usize,
 }
 
 /// The connector of one flow.
@@ -65,6 +76,9 @@ pub struct SourceConnector {
     positions: PositionStore,
     random: fastrand::Rng,
     status: watch::Sender<ConnectorStatus>,
+    /// Where it is kept whether source and target answer.
+    outages: [watch::Sender<Option<Outage>>; 2],
+    watching: JoinSet<Infallible>,
     running: JoinSet<()>,
     tasks: Vec<RunningTask>,
     /// What each task mirrors.
@@ -104,11 +118,16 @@ impl SourceConnector {
         let seed = context.seed ^ producer_id(&config.flow).unsigned_abs();
         let mut random = fastrand::Rng::with_seed(seed);
         let clients = Clients::new(&config, &context.transport_of, &mut random);
+        let (source_outage, source_watched) = watch::channel(None);
+        let (target_outage, target_watched) = watch::channel(None);
         let (status, watched) = watch::channel(ConnectorStatus {
             state: FlowState::Connecting { trouble: None },
             topics: 0,
             troubles: Vec::new(),
+            source_outage: source_watched,
+            target_outage: target_watched,
             tasks: Vec::new(),
+            tasks_cut_off: 0,
         });
         let positions = PositionStore::new(
             clients.worker.clone(),
@@ -124,6 +143,8 @@ impl SourceConnector {
             positions,
             random,
             status,
+            outages: [source_outage, target_outage],
+            watching: JoinSet::new(),
             running: JoinSet::new(),
             tasks: Vec::new(),
             assignment: Vec::new(),
@@ -143,18 +164,20 @@ impl SourceConnector {
             deadline = &mut stop => deadline,
             never = self.mirror() => match never {},
         };
+        self.watching.abort_all();
         self.stop_tasks(deadline.unwrap_or_else(|_| Instant::now()))
             .await;
         self.set_state(FlowState::Stopped);
         tracing::info!("stopped");
     }
 
-    async fn mirror(&mut self) -> std::convert::Infallible {
+    async fn mirror(&mut self) -> Infallible {
         if self.config.role == FlowRole::HeartbeatsOnly {
             self.set_state(FlowState::Running);
             return std::future::pending().await;
         }
         self.connect().await;
+        self.watch_presence();
         tracing::info!(
             source = %self.config.flow.source,
             target = %self.config.flow.target,
@@ -171,10 +194,7 @@ impl SourceConnector {
                 Ok(Round::Partial) => Some(FAILED_ROUND_PAUSE),
                 Err(error) => {
                     failures = failures.saturating_add(1);
-                    let error = &error as &dyn std::error::Error;
-                    if is_told(failures) {
-                        tracing::warn!(error, failures, "could not compare topics, trying again");
-                    }
+                    log_failed_round(&error, failures);
                     Some(FAILED_ROUND_PAUSE)
                 }
             };
@@ -186,6 +206,21 @@ impl SourceConnector {
                 () = wait(pause) => {}
             }
         }
+    }
+
+    /// Has an outage of either cluster noticed from now on.
+    fn watch_presence(&mut self) {
+        let Flow { source, target } = self.config.flow.clone();
+        let [source_outage, target_outage] = self.outages.clone();
+        let (at_source, at_target) = (
+            self.clients.source_admin.clone(),
+            self.clients.target_admin.clone(),
+        );
+        let span = tracing::Span::current();
+        let watch = presence::watch(at_source, source, source_outage).instrument(span.clone());
+        self.watching.spawn(watch);
+        let watch = presence::watch(at_target, target, target_outage).instrument(span);
+        self.watching.spawn(watch);
     }
 
     /// Waits until both clusters answer and the offsets topic is there. A flow that must not run
@@ -243,6 +278,9 @@ impl SourceConnector {
     async fn refresh(&mut self) -> Result<Round> {
         let discovery = discover(&self.config, &self.clients).await?;
         self.log_new_troubles(&discovery.troubles);
+        // Told once, also if the round fails later on.
+        let troubles = discovery.troubles.clone();
+        self.status.send_modify(|status| status.troubles = troubles);
         let mut partitions = partitions_of(&discovery.topics);
         let made_anew = self.learn_target_ids(&discovery);
         self.tell_left(&discovery).await;
@@ -261,7 +299,6 @@ impl SourceConnector {
         let tasks = self.tasks.iter().map(|task| task.status.clone()).collect();
         self.status.send_modify(|status| {
             status.topics = discovery.topics.len();
-            status.troubles = discovery.troubles;
             status.tasks = tasks;
         });
         Ok(round)
@@ -535,6 +572,8 @@ impl SourceConnector {
         let all = async { while self.running.join_next().await.is_some() {} };
         if timeout_at(deadline + STOP_GRACE, all).await.is_err() {
             let late = self.running.len();
+            self.status
+                .send_modify(|status| status.tasks_cut_off = late);
             tracing::warn!(
                 tasks = late,
                 "stopped before they were done; the next start asks the target's log"
@@ -545,6 +584,23 @@ impl SourceConnector {
 
     fn set_state(&self, state: FlowState) {
         self.status.send_modify(|status| status.state = state);
+    }
+}
+
+/// Says that a round failed, and what a person has to do if it will fail until then.
+fn log_failed_round(error: &Error, failures: u32) {
+    let is_forbidden = verdict(error) == Verdict::Pause(Refused::Permission);
+    let error = error as &dyn std::error::Error;
+    if !is_told(failures) {
+        tracing::debug!(error, failures, "could not compare topics, trying again");
+    } else if is_forbidden {
+        let remedy = "grant what is missing to the user of this client; it is tried again";
+        tracing::error!(error, failures, remedy, "could not compare topics");
+    } else if failures <= QUIET_ROUNDS {
+        // New topics take a moment until their leaders know that they are.
+        tracing::info!(error, failures, "could not compare topics, trying again");
+    } else {
+        tracing::warn!(error, failures, "could not compare topics, trying again");
     }
 }
 

@@ -172,7 +172,7 @@ async fn apply(
             TopicChange::Refuse(topic, refusal) => troubles.push(TopicTrouble {
                 topic: topic.name,
                 reason: refusal.to_string(),
-                remedy: None,
+                remedy: Some(refusal.remedy().to_owned()),
             }),
         }
     }
@@ -199,7 +199,7 @@ async fn apply(
         // Somebody else may have been quicker.
         let failed = |error: &Error| error.code() != Some(ErrorCode::INVALID_PARTITIONS);
         let failures = take_results(&topics, results, failed, &mut grown);
-        troubles.extend(failures.iter().map(|(topic, error)| trouble(topic, error)));
+        troubles.extend(failures.iter().map(|(topic, error)| refused(topic, error)));
     }
     log_topics("partitions added on the target", &grown);
     let names = created.iter().map(|topic| topic.remote.clone()).collect();
@@ -306,7 +306,18 @@ fn creation_trouble(
             reason,
             remedy: Some(remedy),
         },
-        None => trouble(topic, error),
+        None => refused(topic, error),
+    }
+}
+
+/// A change of a topic that the target refused.
+fn refused(topic: &Topic, error: &Error) -> TopicTrouble {
+    let remedy = "grant CREATE and ALTER on topics of the target, or make the copy by hand; \
+                  it is tried again";
+    let is_forbidden = error.class() == Class::Authorization;
+    TopicTrouble {
+        remedy: is_forbidden.then(|| remedy.to_owned()),
+        ..trouble(topic, error)
     }
 }
 

@@ -8,5 +8,6 @@ pub mod discovery;
 pub mod logs;
 pub mod offsets_topic;
 pub mod positions;
+pub mod presence;
 pub mod rules;
 pub mod task;

@@ -59,7 +59,7 @@ use super::positions::{PositionStore, WallClock};
 use crate::heavy_work::HeavyWork;
 use crate::pipeline::planner::Rules;
 use crate::pipeline::rebuild::Rebuilt;
-use crate::status::{Counters, PartitionState, PauseReason, Paused, TaskStatus};
+use crate::status::{Counters, PartitionState, PauseReason, Paused, TaskStatus, Unfinished};
 
 /// How often a snapshot is published while something happens.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
@@ -149,6 +149,8 @@ pub struct Task {
     /// Topics whose settings on the target are being read.
     asking_rules: HashSet<Topic>,
     stop_by: Option<Instant>,
+    /// What is left undone at the end.
+    unfinished: Unfinished,
     random: fastrand::Rng,
 }
 
@@ -199,6 +201,7 @@ impl Task {
             unaccounted: Unaccounted::default(),
             asking_rules: HashSet::new(),
             stop_by: None,
+            unfinished: Unfinished::default(),
             random: context.random.clone(),
             config: Arc::new(config),
             context,
@@ -226,7 +229,7 @@ impl Task {
                 () = sleep_until(wake) => self.on_timers(),
             }
         }
-        self.store_at_end().await;
+        self.unfinished.unstored = self.store_at_end().await;
         self.publish();
     }
 
@@ -433,7 +436,7 @@ impl Task {
         }
     }
 
-    fn is_drained(&self) -> bool {
+    fn is_drained(&mut self) -> bool {
         let Some(deadline) = self.stop_by else {
             return false;
         };
@@ -451,6 +454,7 @@ impl Task {
         if Instant::now() < deadline {
             return late == 0 && !self.storing.is_under_way();
         }
+        self.unfinished.unanswered = late;
         if late > 0 {
             tracing::warn!(
                 partitions = late,
@@ -465,6 +469,8 @@ impl Task {
         let mut status = TaskStatus {
             generation: self.config.generation,
             counters: self.counters.clone(),
+            storing_trouble: self.storing.trouble(),
+            unfinished: self.unfinished,
             ..TaskStatus::default()
         };
         for (_, entry) in self.entries.iter() {

@@ -53,6 +53,10 @@ async fn mirror(
     };
     match ending {
         Ending::Stopped => Ok(()),
-        Ending::Failed => Err(anyhow::anyhow!("not all flows ended well; see the log").into()),
+        Ending::Refused => Err(anyhow::anyhow!("not all flows could run; see the log").into()),
+        Ending::CutOff => Err(anyhow::anyhow!(
+            "stopped before everything was finished; see the log for what was not"
+        )
+        .into()),
     }
 }

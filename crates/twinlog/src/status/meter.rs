@@ -87,6 +87,9 @@ mod tests {
             state: FlowState::Running,
             topics: 1,
             troubles: vec![],
+            source_away: None,
+            target_away: None,
+            tasks_cut_off: 0,
             tasks: vec![task],
         }
     }

@@ -353,6 +353,7 @@ mod tests {
     fn trouble(what: &str) -> Trouble {
         Trouble {
             what: what.to_owned(),
+            kind: "record-too-large",
             since: Some(Duration::from_secs(61)),
             reason: "the record at offset 42 is too large".to_owned(),
             remedy: Some("raise max.message.bytes".to_owned()),

@@ -64,6 +64,8 @@ pub enum Health {
 pub struct Trouble {
     /// A partition or topic.
     pub what: String,
+    /// A short name of the kind of reason, for counting.
+    pub kind: &'static str,
     /// For how long, where that is known.
     pub since: Option<Duration>,
     /// Why.
@@ -118,7 +120,19 @@ fn mirroring(status: &FlowStatus) -> (String, Health) {
             words.push_str(&format!(", {} {name}", numbers::count(number as u64)));
         }
     }
-    let troubled = paused > 0 || !status.troubles.is_empty();
+    let sides = [
+        ("source", &status.source_away),
+        ("target", &status.target_away),
+    ];
+    let mut is_away = false;
+    for (side, away) in sides {
+        if let Some(away) = away {
+            is_away = true;
+            let since = numbers::duration(away.since);
+            words.push_str(&format!(", {side} away for {since}: {}", away.reason));
+        }
+    }
+    let troubled = is_away || paused > 0 || !status.troubles.is_empty();
     (
         words,
         if troubled {
@@ -163,17 +177,29 @@ pub fn troubles(status: &FlowStatus) -> Vec<Trouble> {
         .flat_map(|task| &task.paused)
         .map(|paused| Trouble {
             what: paused.partition.to_string(),
+            kind: paused.reason.name(),
             since: Some(paused.since),
             reason: paused.reason.to_string(),
             remedy: Some(paused.reason.remedy().to_owned()),
         });
     let topics = status.troubles.iter().map(|trouble| Trouble {
         what: trouble.topic.to_string(),
+        kind: "topic-not-mirrored",
         since: None,
         reason: trouble.reason.clone(),
         remedy: trouble.remedy.clone(),
     });
-    let mut all: Vec<_> = topics.chain(paused).collect();
+    let storing = status.tasks.iter().filter_map(|task| {
+        let trouble = task.storing_trouble.as_ref()?;
+        Some(Trouble {
+            what: "positions".to_owned(),
+            kind: "positions-not-stored",
+            since: Some(trouble.since),
+            reason: trouble.reason.clone(),
+            remedy: Some(trouble.remedy.clone()),
+        })
+    });
+    let mut all: Vec<_> = topics.chain(storing).chain(paused).collect();
     // Topics, whose time is not known, come first: a whole topic weighs more than a partition.
     all.sort_by_key(|trouble| std::cmp::Reverse(trouble.since.unwrap_or(Duration::MAX)));
     all
@@ -196,6 +222,9 @@ mod tests {
             state,
             topics: 1,
             troubles: Vec::new(),
+            source_away: None,
+            target_away: None,
+            tasks_cut_off: 0,
             tasks: vec![task],
         }
     }

@@ -70,6 +70,7 @@ impl Task {
             }
             Locate::OutOfRange(position) if position < ends.start => by_reset,
             Locate::OutOfRange(position) => {
+                self.counters.sources_cut += 1;
                 tracing::warn!(%position, log_end = %ends.end, "the source's log ends before the position: it was cut or made anew");
                 by_reset
             }
@@ -83,7 +84,10 @@ impl Task {
             return self.pause(id, PauseReason::NoPosition { offset });
         };
         match why {
-            Locate::AnotherTopic => entry.begin_another_topic(),
+            Locate::AnotherTopic => {
+                self.counters.sources_made_anew += 1;
+                entry.begin_another_topic();
+            }
             // Another log, of which no position tells.
             Locate::OutOfRange(position) if upstream < position => {
                 entry.begin_another_topic();

@@ -336,6 +336,7 @@ impl Task {
         };
         let span = entry.span().entered();
         if tail.log_end.0 == 0 {
+            self.counters.copies_refilled += 1;
             tracing::warn!(
                 "the target topic is empty: filling it again from the source's earliest record"
             );

@@ -10,10 +10,13 @@ use twinlog_core::records::connect_offset::Position;
 use twinlog_kafka::error::{Error, Result};
 
 use super::entry::{Entry, EntryId, Start};
+use super::reading::described;
 use super::timers::Timer;
 use super::{Event, Task, log_failure};
 use crate::pipeline::writer::Frontier;
 use crate::source::positions::{PositionStore, Written};
+use crate::status::StoringTrouble;
+use crate::verdict::{Refused, Verdict, verdict};
 
 /// What waits to be stored.
 #[derive(Debug, Default)]
@@ -33,6 +36,15 @@ pub struct Storing {
     dropped: BTreeMap<TopicPartition, Position>,
     not_before: Option<Instant>,
     failures: u32,
+    trouble: Option<Trouble>,
+}
+
+/// What keeps positions from being stored until a person acts, and since when.
+#[derive(Debug)]
+struct Trouble {
+    reason: String,
+    remedy: String,
+    since: Instant,
 }
 
 /// A partition's frontier on its way to the offsets topic.
@@ -59,6 +71,15 @@ pub struct Confirmed {
 impl Storing {
     pub fn is_under_way(&self) -> bool {
         self.is_under_way
+    }
+
+    /// What keeps positions from being stored, if a person must act.
+    pub fn trouble(&self) -> Option<StoringTrouble> {
+        self.trouble.as_ref().map(|trouble| StoringTrouble {
+            reason: trouble.reason.clone(),
+            remedy: trouble.remedy.clone(),
+            since: trouble.since.elapsed(),
+        })
     }
 
     /// Has a partition's place stored as soon as possible.
@@ -207,6 +228,9 @@ impl Task {
         match stored.result {
             Ok(written) => {
                 self.storing.failures = 0;
+                if self.storing.trouble.take().is_some() {
+                    tracing::info!("positions are stored again");
+                }
                 if written == Written::InNewTopic {
                     tracing::warn!(topic = %self.context.positions.topic(), "the offsets topic was gone and was made again: storing all positions");
                     self.storing.store_everything();
@@ -243,19 +267,23 @@ impl Task {
             .config
             .backoff
             .pause(storing.failures, &mut self.random);
-        log_failure(action, error, storing.failures);
+        match remedy(error, &self.context.positions) {
+            Some(remedy) => storing.on_trouble(described(error), remedy),
+            None => log_failure(action, error, storing.failures),
+        }
         storing.failures = storing.failures.saturating_add(1);
         storing.not_before = Some(Instant::now() + pause);
         self.counters.retries += 1;
         self.timers.set(Instant::now() + pause, Timer::Wake);
     }
 
-    /// Stores what has moved since the last time, before the task ends.
-    pub(super) async fn store_at_end(&mut self) {
+    /// Stores what has moved since the last time, before the task ends. It gives back of how many
+    /// partitions it could not.
+    pub(super) async fn store_at_end(&mut self) -> usize {
         self.flush_positions();
         let (_, _, records) = self.gather_positions();
         if records.is_empty() {
-            return;
+            return 0;
         }
         let partitions = records.len();
         // Positions are worth a little more than the deadline: without them the next start asks the
@@ -265,11 +293,15 @@ impl Task {
             .unwrap_or_else(Instant::now)
             .max(Instant::now() + GRACE);
         match timeout_at(deadline, self.context.positions.write(records)).await {
-            Ok(Ok(_)) => tracing::debug!(partitions, "positions stored"),
+            Ok(Ok(_)) => {
+                tracing::debug!(partitions, "positions stored");
+                return 0;
+            }
             Ok(Err(error)) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(
                     error,
+                    partitions,
                     "could not store positions; the next start asks the target's log"
                 );
             }
@@ -278,6 +310,41 @@ impl Task {
                 "positions could not be stored in time; the next start asks the target's log"
             ),
         }
+        partitions
+    }
+}
+
+impl Storing {
+    /// Takes note that nothing is stored until a person acts, and says so once.
+    fn on_trouble(&mut self, reason: String, remedy: String) {
+        if self
+            .trouble
+            .as_ref()
+            .is_some_and(|known| known.reason == reason)
+        {
+            return;
+        }
+        tracing::error!(reason, remedy, "positions are not stored");
+        let since = self.trouble.as_ref().map(|known| known.since);
+        self.trouble = Some(Trouble {
+            reason,
+            remedy,
+            since: since.unwrap_or_else(Instant::now),
+        });
+    }
+}
+
+/// What a person must do about a failure, if waiting will not help.
+fn remedy(error: &Error, positions: &PositionStore) -> Option<String> {
+    let topic = positions.topic();
+    match verdict(error) {
+        Verdict::Pause(Refused::Permission) => Some(format!(
+            "grant READ, WRITE and DESCRIBE on topic {topic} of the target; it is tried again"
+        )),
+        Verdict::Pause(_) | Verdict::Fail => Some(format!(
+            "see the target's words on topic {topic}; it is tried again"
+        )),
+        _ => None,
     }
 }
 
