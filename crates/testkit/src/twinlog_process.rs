@@ -30,6 +30,14 @@ impl TwinlogProcess {
     /// # Errors
     /// When the binary can't be run.
     pub fn run(binary: impl AsRef<Path>, properties: &str) -> Result<Self> {
+        Self::run_with(binary, properties, &[])
+    }
+
+    /// The same with more words on the command line.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_with(binary: impl AsRef<Path>, properties: &str, words: &[&str]) -> Result<Self> {
         let scratch = ScratchDir::new("twinlog")?;
         let file = scratch.path().join("mm2.properties");
         fs::write(&file, properties).context("write mm2.properties")?;
@@ -37,6 +45,7 @@ impl TwinlogProcess {
         command
             .arg("run")
             .arg(file)
+            .args(words)
             .current_dir(scratch.path())
             .env_remove("RUST_LOG");
         let process = ManagedProcess::spawn("twinlog", command, &scratch.path().join("log"))?;

@@ -10,6 +10,8 @@ use testkit::{
     TwinlogProcess, dump_topic, shared_pair,
 };
 
+use crate::hands::Hands;
+
 /// Only bounds how long a failure takes to show.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -29,6 +31,7 @@ emit.heartbeats.enabled = false
 pub struct Flow {
     alias: &'static str,
     pair: &'static ClusterPair,
+    target: String,
     lines: String,
     prefix: String,
 }
@@ -50,6 +53,7 @@ impl Flow {
         Ok(Flow {
             alias,
             pair,
+            target: pair.target.bootstrap(),
             lines,
             prefix: format!("{alias}."),
         })
@@ -74,6 +78,15 @@ impl Flow {
         .with(&line)
     }
 
+    /// To this cluster instead of the shared one.
+    pub fn to(self, bootstrap: &str) -> Flow {
+        Flow {
+            lines: self.lines.replace(&self.target, bootstrap),
+            target: bootstrap.to_owned(),
+            ..self
+        }
+    }
+
     /// Under their own names.
     pub fn identity(mut self) -> Flow {
         self.prefix.clear();
@@ -94,6 +107,12 @@ impl Flow {
         TwinlogProcess::run(env!("CARGO_BIN_EXE_twinlog"), &self.lines)
     }
 
+    /// The same with a status line every second, for tests that look at it.
+    pub fn twinlog_with_status(&self) -> Result<TwinlogProcess> {
+        let every_second = ["--status-interval", "1s"];
+        TwinlogProcess::run_with(env!("CARGO_BIN_EXE_twinlog"), &self.lines, &every_second)
+    }
+
     /// Starts Java MirrorMaker 2 on the file.
     pub fn java(&self) -> Result<JavaMirrorMaker> {
         JavaMirrorMaker::start(&self.lines)
@@ -106,7 +125,17 @@ impl Flow {
 
     /// Where records go.
     pub fn target(&self) -> Admin {
-        self.pair.target.admin()
+        Admin::new(&self.target)
+    }
+
+    /// Records and settings of the source, by hand.
+    pub fn at_source(&self) -> Result<Hands> {
+        Hands::at(&self.source_bootstrap())
+    }
+
+    /// Records and settings of the target, by hand.
+    pub fn at_target(&self) -> Result<Hands> {
+        Hands::at(&self.target)
     }
 
     /// The source's address.

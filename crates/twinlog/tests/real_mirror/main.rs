@@ -6,5 +6,9 @@
 
 mod fidelity;
 mod flow;
+mod hands;
+mod refusals;
 mod restart;
+mod status;
+mod surprises;
 mod takeover;
