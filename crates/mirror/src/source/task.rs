@@ -14,7 +14,7 @@
 //!
 //! [`asking`] puts questions about logs, [`beginning`] chooses where to read, [`settling`] finds out
 //! what copies hold; [`reading`] fetches, [`writing`] produces, [`storing`] keeps positions,
-//! [`leaders`] knows whom to ask; the rules are in [`crate::pipeline`].
+//! [`leaders`] knows whom to ask, [`sizes`] how much; the rules are in [`crate::pipeline`].
 
 mod asking;
 mod beginning;
@@ -22,6 +22,7 @@ mod entry;
 mod leaders;
 mod reading;
 mod settling;
+mod sizes;
 mod storing;
 mod timers;
 mod watching;

@@ -3,6 +3,7 @@
 mod chaos;
 mod copy;
 mod faults;
+mod long_lines;
 mod made_anew;
 mod source_changes;
 mod support;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use bytes::{Bytes, BytesMut};
 use mini_kafka::{MiniKafka, Options, Versions};
-use testkit::{InMemory, eventually_async};
+use testkit::{InMemory, LongLine, eventually_async};
 use tokio::time::Instant;
 use twinlog_core::config::MirrorConfig;
 use twinlog_core::config::flow::FlowConfig;
@@ -36,6 +36,8 @@ pub struct Clusters {
     pub target: Arc<MiniKafka>,
     source_client: Client,
     budget: MemoryBudget,
+    /// What the mirror's lines to source and target are longer, there and back.
+    pub lines: [Duration; 2],
 }
 
 impl Clusters {
@@ -62,7 +64,8 @@ impl Clusters {
             source_client: Client::new(InMemory::client_config(&source)?),
             source,
             target: cluster("target", 2, target),
-            budget: MemoryBudget::new(16 << 20),
+            budget: MemoryBudget::new(64 << 20),
+            lines: [Duration::ZERO; 2],
         })
     }
 
@@ -74,14 +77,20 @@ impl Clusters {
     /// Mirrors as configured.
     pub fn mirror_as(&self, config: FlowConfig) -> FlowHandle {
         let (source, target) = (self.source.clone(), self.target.clone());
+        let [to_source, to_target] = self.lines;
         let context = MirrorContext {
             transport_of: Arc::new(move |config| {
                 let host = &config.bootstrap[0].host;
                 let is_source = source.bootstrap()[0].starts_with(host);
-                let cluster = if is_source { &source } else { &target };
-                InMemory::client_config(cluster)
-                    .expect("addresses of our own")
-                    .transport
+                let (cluster, line) = match is_source {
+                    true => (&source, to_source),
+                    false => (&target, to_target),
+                };
+                let config = InMemory::client_config(cluster).expect("addresses of our own");
+                match line {
+                    Duration::ZERO => config.transport,
+                    line => Arc::new(LongLine::over(config.transport, line)),
+                }
             }),
             budget: self.budget.clone(),
             wall_clock: Arc::new(|| NOW_MS),

@@ -15,10 +15,10 @@ use twinlog_kafka::error::{Class, Error, ErrorCode, Result};
 use twinlog_kafka::fetch::{FetchPosition, FetchSession, Fetched, FetchedPartition, Isolation};
 use twinlog_kafka::wire::{FetchRequest, FetchResponse};
 
-use super::entry::{EntryId, Locate, Reading, Start};
+use super::entry::{Entry, EntryId, Locate, Reading, Start};
 use super::leaders::Side;
 use super::timers::Timer;
-use super::{Event, FailureRow, Task, log_failure};
+use super::{Event, FailureRow, Task, log_failure, sizes};
 use crate::pipeline::lane::Order;
 use crate::pipeline::overlap::Unmet;
 use crate::pipeline::planner::{Aborted, Trouble, check_places};
@@ -26,12 +26,8 @@ use crate::pipeline::rebuild::{Rebuilt, Stopped, rebuild};
 use crate::status::PauseReason;
 use crate::verdict::{Refused, Verdict, verdict};
 
-/// A partition with more than this fetched and not acknowledged is not fetched from.
-const LANE_BYTES_MAX: usize = 1 << 20;
 /// The least a fetch asks for; what an idle one holds of the budget.
 const FETCH_BYTES_MIN: usize = 1 << 20;
-/// The most a fetch asks for. Larger ones are slower: their memory is cold before it is written.
-const FETCH_BYTES_MAX: usize = 8 << 20;
 /// How long a fetch may wait for records while partitions wait to come back.
 const BRIEF_WAIT: Duration = Duration::from_millis(10);
 /// How often damaged bytes are fetched again before the partition is paused.
@@ -56,6 +52,8 @@ pub struct SourceBroker {
     /// Partitions that wait for their queues to drain.
     pub held: usize,
     pub fetch_bytes: usize,
+    /// To the broker and back.
+    pub distance: Duration,
     /// Partitions to ask for the ends of their logs.
     pub locate: Vec<EntryId>,
     pub is_locating: bool,
@@ -81,12 +79,27 @@ impl Task {
             is_fetching: false,
             held: 0,
             fetch_bytes: FETCH_BYTES_MIN,
+            distance: Duration::ZERO,
             locate: Vec::new(),
             is_locating: false,
             not_before: None,
             failures: 0,
             told: FailureRow::default(),
         })
+    }
+
+    /// How far away a partition's brokers are: to the source's, and to the one further off.
+    fn distances(&self, entry: &Entry) -> (Duration, Duration) {
+        let source = entry.source_leader.and_then(|leader| {
+            let broker = entry.preferred_replica.unwrap_or(leader.broker);
+            self.sources.get(&broker)?.connection.as_ref()
+        });
+        let target = entry
+            .target_leader
+            .and_then(|leader| self.targets.get(&leader.broker)?.connection.as_ref());
+        let source = source.map_or(Duration::ZERO, Connection::round_trip);
+        let target = target.map_or(Duration::ZERO, Connection::round_trip);
+        (source, source.max(target))
     }
 
     /// Puts a partition into the session it belongs to now, at its position.
@@ -104,7 +117,8 @@ impl Task {
         let reading = match (lane, entry.source_leader) {
             (Some(lane), Some(leader)) => {
                 let broker = entry.preferred_replica.unwrap_or(leader.broker);
-                match lane.bytes() < LANE_BYTES_MAX {
+                let (_, distance) = self.distances(entry);
+                match lane.bytes() < sizes::lane_bytes(distance, self.context.budget.limit()) {
                     true => Reading::In(broker),
                     false => Reading::Held(broker),
                 }
@@ -115,6 +129,12 @@ impl Task {
     }
 
     pub(super) fn set_reading(&mut self, id: EntryId, reading: Reading) {
+        let Some(entry) = self.entries.get(id) else {
+            return;
+        };
+        let (distance, _) = self.distances(entry);
+        let default = self.config.fetch.partition_max_bytes;
+        let max_bytes = sizes::partition_bytes(default, distance, self.context.budget.limit());
         let Some(entry) = self.entries.get_mut(id) else {
             return;
         };
@@ -127,7 +147,7 @@ impl Task {
                 topic_id: leader.topic_id,
                 offset: lane.next_read().0,
                 leader_epoch: leader.epoch,
-                max_bytes: None,
+                max_bytes,
             });
         let before = std::mem::replace(&mut entry.reading, reading);
         match before {
@@ -222,10 +242,12 @@ impl Task {
             Ok(version) => version,
             Err(error) => return self.on_source_broker_failed(id, &error),
         };
+        broker.distance = connection.round_trip();
         let asked_bytes = broker
             .fetch_bytes
             .min(budget.limit() / 2)
             .min(fetch_bytes_max);
+        let spare_bytes = sizes::spare_bytes(budget.limit());
         let bytes = i32::try_from(asked_bytes).unwrap_or(i32::MAX);
         let mut request = broker.session.build(version, bytes);
         if broker.held > 0 {
@@ -233,7 +255,8 @@ impl Task {
         }
         broker.is_fetching = true;
         self.push(async move {
-            let share = budget.reserve(asked_bytes).await;
+            let mut share = budget.reserve(asked_bytes + spare_bytes).await;
+            share.resize(asked_bytes);
             let options = CallOptions {
                 version_max: Some(version),
                 timeout: None,
@@ -489,7 +512,8 @@ impl SourceBroker {
             .map(|partition| partition.records.len())
             .sum();
         if got >= asked_bytes / 2 {
-            self.fetch_bytes = (self.fetch_bytes * 2).min(FETCH_BYTES_MAX);
+            let most = sizes::fetch_bytes_max(self.distance);
+            self.fetch_bytes = (self.fetch_bytes * 2).min(most);
         } else if got < asked_bytes / 8 {
             self.fetch_bytes = (self.fetch_bytes / 2).max(FETCH_BYTES_MIN);
         }
