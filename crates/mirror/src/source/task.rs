@@ -22,6 +22,7 @@ mod entry;
 mod leaders;
 mod reading;
 mod settling;
+mod silence;
 mod sizes;
 mod storing;
 mod timers;
@@ -291,6 +292,7 @@ impl Task {
                     self.watch_progress(now);
                     self.timers.set(now + WATCH_INTERVAL, Timer::Watch);
                 }
+                Timer::Silence(broker) => self.watch_silence(broker, now),
                 Timer::Recheck(id) => self.recheck(id),
                 Timer::Touch(id) => self.touch(id),
                 Timer::Wake => {}

@@ -1,18 +1,15 @@
 //! What goes wrong on the way is put right: records arrive once and in order, and others are not
 //! held up.
 
-use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use bytes::Bytes;
 use mini_kafka::{ApiKey, Fault, ResponseError, Unflushed, Versions};
-use parking_lot::Mutex;
-use tracing_subscriber::fmt::MakeWriter;
 use twinlog_kafka::batch::Record;
 use twinlog_mirror::status::{FlowStatus, PauseReason};
 
+use crate::log::Log;
 use crate::support::{Clusters, expect_status, numbers, read, stop, texts};
 
 /// Writes in small batches while `disturb` is called between them, and expects every record once
@@ -436,8 +433,7 @@ async fn a_copy_that_was_deleted_is_made_and_filled_again() -> Result<()> {
 #[tokio::test(start_paused = true)]
 async fn a_partition_that_goes_on_after_a_pause_says_so() -> Result<()> {
     let log = Log::default();
-    let subscriber = tracing_subscriber::fmt().with_writer(log.clone());
-    let _logging = tracing::subscriber::set_default(subscriber.with_ansi(false).finish());
+    let _logging = log.listen();
     let clusters = Clusters::start(1)?;
     clusters.source.create_topic("orders", 1, 1);
     let produce = clusters.target.on(ApiKey::Produce).topic("us.orders");
@@ -455,34 +451,6 @@ async fn a_partition_that_goes_on_after_a_pause_says_so() -> Result<()> {
     assert_eq!(log.matches("paused, others go on").count(), 1, "{log}");
     assert_eq!(log.matches("goes on after a pause").count(), 1, "{log}");
     Ok(())
-}
-
-/// What was logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock()).into_owned()
-    }
-}
-
-impl io::Write for Log {
-    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        self.0.lock().write(text)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Log {
-    type Writer = Log;
-
-    fn make_writer(&self) -> Log {
-        self.clone()
-    }
 }
 
 #[tokio::test(start_paused = true)]

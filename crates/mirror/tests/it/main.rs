@@ -1,10 +1,13 @@
 //! The engine against in-memory clusters under a paused clock: what a user of the crate sees.
 
+mod backpressure;
 mod chaos;
 mod copy;
 mod faults;
+mod log;
 mod long_lines;
 mod made_anew;
+mod outages;
 mod source_changes;
 mod support;
 mod topics;

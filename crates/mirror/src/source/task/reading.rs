@@ -109,6 +109,7 @@ impl Task {
         };
         let now = Instant::now();
         let may_read = self.stop_by.is_none()
+            && !self.is_target_silent(id)
             && entry.pause.is_none()
             && entry.not_before.is_none_or(|at| at <= now)
             && !matches!(entry.start, Start::Locate(_));

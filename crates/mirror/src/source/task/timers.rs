@@ -16,6 +16,8 @@ pub enum Timer {
     Publish,
     /// Notice what stands still.
     Watch,
+    /// See whether a broker of the target still owes an answer.
+    Silence(i32),
     /// Try a paused partition again.
     Recheck(EntryId),
     /// Go on with a partition that had to wait.

@@ -15,15 +15,13 @@ use twinlog_kafka::produce::{self, ProduceItem, ProduceOptions, Produced};
 
 use super::entry::{Entry, EntryId, Objection};
 use super::leaders::Side;
+use super::silence::{Silence, request_bytes_max};
 use super::timers::Timer;
 use super::{Event, FailureRow, Task, log_failure};
 use crate::pipeline::joining::Joining;
 use crate::pipeline::writer::{Acked, IN_FLIGHT_MAX};
 use crate::source::logs;
 use crate::verdict::{Verdict, verdict};
-
-/// A request is sent when it has this much; one more batch may come on top.
-const REQUEST_BYTES_MAX: usize = 4 << 20;
 
 /// Batches older than this the broker may forget while they are sent: half of the time after which
 /// it does so as a rule (`producer.id.expiration.ms`).
@@ -36,6 +34,8 @@ pub struct TargetBroker {
     pub is_connecting: bool,
     /// Produce requests under way.
     pub in_flight: usize,
+    /// Whether it owes an answer.
+    pub silence: Silence,
     /// Partitions that may send.
     pub ready: VecDeque<EntryId>,
     /// Partitions whose logs are to be looked at.
@@ -112,6 +112,7 @@ impl Task {
                 Some(connection) => self.start_produce(id, &connection),
                 None => {
                     broker.is_connecting = true;
+                    self.on_target_asked(id);
                     let (target, purpose) = (
                         self.context.target.clone(),
                         Purpose::Produce(self.config.index),
@@ -131,6 +132,7 @@ impl Task {
             Ok(connection) => broker.connection = Some(connection),
             Err(error) => self.on_target_broker_failed(id, &error),
         }
+        self.on_target_answered(id);
     }
 
     /// Sends as many requests as may be under way.
@@ -145,6 +147,7 @@ impl Task {
                 return;
             }
             self.targets.entry(id).or_default().in_flight += 1;
+            self.on_target_asked(id);
             let connection = connection.clone();
             self.push(async move {
                 let result = async {
@@ -168,9 +171,10 @@ impl Task {
         let (mut items, mut sent, mut bytes) = (Vec::new(), Vec::new(), 0);
         let request = self.next_request;
         self.next_request += 1;
+        let bytes_max = request_bytes_max(self.context.budget.limit(), self.targets.len());
         let broker = self.targets.entry(id).or_default();
         for _ in 0..broker.ready.len() {
-            if bytes >= REQUEST_BYTES_MAX {
+            if bytes >= bytes_max {
                 break;
             }
             let Some(ready) = broker.ready.pop_front() else {
@@ -203,7 +207,8 @@ impl Task {
     }
 
     pub(super) fn on_produced(&mut self, done: ProduceDone) {
-        self.targets.entry(done.broker).or_default().in_flight -= 1;
+        let broker_id = done.broker;
+        self.targets.entry(broker_id).or_default().in_flight -= 1;
         match done.result {
             Err(error) => {
                 for (id, ticket) in &done.sent {
@@ -238,6 +243,7 @@ impl Task {
                 }
             }
         }
+        self.on_target_answered(broker_id);
     }
 
     fn on_answer(&mut self, id: EntryId, ticket: u64, answer: &Produced) {
