@@ -8,12 +8,13 @@ use twinlog_core::offsets::{
     Expects, OutOfSequence, Sequence, TailCount, TailCounter, TargetMark, TargetTail,
 };
 use twinlog_kafka::admin::{
-    ListedOffset, OffsetQuery, ProducerState, Results, View, describe_producers, list_offsets,
+    EpochEnd, ListedOffset, OffsetQuery, ProducerState, Results, View, describe_producers,
+    end_offsets_for_epochs, list_offsets,
 };
 use twinlog_kafka::batch::{DecodeLimits, Entry, decode, walk};
 use twinlog_kafka::client::{Client, Purpose};
 use twinlog_kafka::connection::Connection;
-use twinlog_kafka::error::{Error, ErrorCode, Result};
+use twinlog_kafka::error::{Class, Error, ErrorCode, Result};
 use twinlog_kafka::fetch::{FetchOptions, FetchPosition, FetchSession, Isolation};
 use twinlog_kafka::metadata::Leader;
 
@@ -29,14 +30,20 @@ pub struct LogEnds {
     pub end: UpstreamOffset,
     /// The offset that follows the last record that may be read.
     pub readable_end: UpstreamOffset,
+    /// Where the epoch that was asked about ended: a log that was read further in that epoch has
+    /// been cut since. None if that was not asked, or is not known.
+    pub epoch_end: Option<UpstreamOffset>,
 }
 
-/// Asks the source where logs begin and end for readers of this isolation.
+/// Asks the source where logs begin and end for readers of this isolation, and where `epochs` ended
+/// in some of them.
 pub async fn ends(
     client: &Client,
     partitions: Vec<TopicPartition>,
     isolation: Isolation,
+    epochs: Vec<(TopicPartition, i32)>,
 ) -> Results<TopicPartition, LogEnds> {
+    let mut epoch_ends = end_offsets_for_epochs(client, epochs).await;
     let view = View::Consumer(Isolation::ReadUncommitted);
     let query = |query| {
         partitions
@@ -56,16 +63,31 @@ pub async fn ends(
         let end = ends.remove(&partition);
         let ends = start.and_then(|start| {
             let end = end.unwrap_or_else(|| Err(unanswered(&partition)))?;
+            let epoch_end = known_epoch_end(epoch_ends.remove(&partition))?;
             let readable_end = readable.remove(&partition).transpose()?.unwrap_or(end);
             Ok(LogEnds {
                 start: UpstreamOffset(start.offset_or_end(0)),
                 end: UpstreamOffset(end.offset_or_end(0)),
                 readable_end: UpstreamOffset(readable_end.offset_or_end(0)),
+                epoch_end,
             })
         });
         (partition, ends)
     });
     both.collect()
+}
+
+/// The end of an epoch. Brokers that do not have the question, or do not let us ask it, leave it
+/// open.
+fn known_epoch_end(answer: Option<Result<EpochEnd>>) -> Result<Option<UpstreamOffset>> {
+    match answer {
+        None => Ok(None),
+        Some(Ok(end)) => Ok(Some(UpstreamOffset(end.end_offset)).filter(|end| end.0 >= 0)),
+        Some(Err(error)) => match error.class() {
+            Class::Authorization | Class::Unsupported => Ok(None),
+            _ => Err(error),
+        },
+    }
 }
 
 /// Asks the target how logs end and what they expect of `producer_id`. The end is read twice around

@@ -70,6 +70,52 @@ async fn only_records_that_were_not_copied_count_as_lost() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_source_log_that_was_cut_is_copied_on_from_the_cut_though_it_has_grown_again()
+-> Result<()> {
+    for (cut, more) in [(2, ["e", "f", "g"].as_slice()), (1, &["e"]), (4, &["e"])] {
+        let clusters = Clusters::start(1)?;
+        clusters.source.create_topic("orders", 1, 1);
+        let flow = clusters.mirror("")?;
+        let mut expected = vec!["a", "b", "c", "d"];
+        for value in &expected {
+            clusters.produce("orders", 0, &[value]).await?;
+        }
+        clusters.expect_copied("us.orders", 0, &expected).await?;
+
+        clusters.source.truncate("orders", 0, cut);
+        for value in more {
+            clusters.produce("orders", 0, &[value]).await?;
+        }
+
+        expected.extend(more);
+        clusters.expect_copied("us.orders", 0, &expected).await?;
+        let is_cut = u64::from(cut < 4);
+        let counters = stop(flow).await.counters();
+        assert_eq!((counters.sources_cut, counters.lost_records), (is_cut, 0));
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn leaders_that_move_cut_nothing() -> Result<()> {
+    let clusters = Clusters::start(2)?;
+    clusters.source.create_topic("orders", 1, 2);
+    let flow = clusters.mirror("")?;
+    let all = numbers(0..40);
+    for (round, value) in all.iter().enumerate() {
+        clusters.produce("orders", 0, &[value]).await?;
+        clusters
+            .source
+            .move_leader("orders", 0, (round % 2) as i32 + 1);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+
+    clusters.expect_copied("us.orders", 0, &texts(&all)).await?;
+    assert_eq!(stop(flow).await.counters().sources_cut, 0);
+    Ok(())
+}
+
 /// Writes values under keys that repeat, so that compaction leaves the last ten.
 async fn produce_keyed(clusters: &Clusters, range: std::ops::Range<u32>) -> Result<()> {
     let record = |value: u32| Record {

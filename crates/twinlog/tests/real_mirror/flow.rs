@@ -31,6 +31,7 @@ emit.heartbeats.enabled = false
 pub struct Flow {
     alias: &'static str,
     pair: &'static ClusterPair,
+    source: String,
     target: String,
     lines: String,
     prefix: String,
@@ -53,6 +54,7 @@ impl Flow {
         Ok(Flow {
             alias,
             pair,
+            source: pair.source.bootstrap(),
             target: pair.target.bootstrap(),
             lines,
             prefix: format!("{alias}."),
@@ -76,6 +78,15 @@ impl Flow {
             ..self
         }
         .with(&line)
+    }
+
+    /// From this cluster instead of the shared one.
+    pub fn from(self, bootstrap: &str) -> Flow {
+        Flow {
+            lines: self.lines.replace(&self.source, bootstrap),
+            source: bootstrap.to_owned(),
+            ..self
+        }
     }
 
     /// To this cluster instead of the shared one.
@@ -120,7 +131,7 @@ impl Flow {
 
     /// Where records come from.
     pub fn source(&self) -> Admin {
-        self.pair.source.admin()
+        Admin::new(&self.source)
     }
 
     /// Where records go.
@@ -140,7 +151,7 @@ impl Flow {
 
     /// The source's address.
     pub fn source_bootstrap(&self) -> String {
-        self.pair.source.bootstrap()
+        self.source.clone()
     }
 
     /// The name of a source topic of this flow.
@@ -155,7 +166,7 @@ impl Flow {
 
     /// A comparison of source and target; it has to be told the topics.
     pub fn comparison(&self) -> Comparison {
-        Comparison::new(&self.pair.source.bootstrap(), &self.pair.target.bootstrap())
+        Comparison::new(&self.source, &self.target)
             .renamed(&self.prefix)
             .within(PATIENCE)
     }

@@ -2,9 +2,9 @@
 //! afterwards.
 
 use anyhow::{Context as _, Result, ensure};
-use testkit::{RealKafka, TopicSpec};
+use testkit::{RealKafka, TopicSpec, eventually};
 
-use crate::flow::Flow;
+use crate::flow::{Flow, PATIENCE};
 use crate::status::{Watched, number};
 
 /// Waits until the newest status line counts this.
@@ -84,12 +84,63 @@ fn a_source_topic_made_anew_is_copied_from_its_earliest_record() -> Result<()> {
     target.expect(&flow.remote(&topic), 0, &["a", "b"])?;
 
     flow.source().delete_topics(std::slice::from_ref(&topic))?;
-    testkit::eventually(crate::flow::PATIENCE, || flow.create_topic(&topic, 1))?;
+    eventually(PATIENCE, || flow.create_topic(&topic, 1))?;
     source.write(&topic, 0, &["c", "d", "e"])?;
 
     target.expect(&flow.remote(&topic), 0, &["a", "b", "c", "d", "e"])?;
     expect_counted(&mut twinlog, "sources_made_anew=", 1)?;
     ensure!(twinlog.process().log().contains("made anew"), "not told");
+    twinlog.stop()
+}
+
+#[test]
+fn a_source_log_that_an_unclean_election_cut_is_copied_on_from_the_cut() -> Result<()> {
+    let mut two = RealKafka::builder()
+        .brokers(2)
+        .quick_failover()
+        .property("unclean.leader.election.enable", "true")
+        .property("unclean.leader.election.interval.ms", "1000")
+        .start()?;
+    let flow = Flow::new("cut")?.from(&two.bootstrap());
+    let target = flow.at_target()?;
+    let topic = flow.topic("orders");
+    let both = TopicSpec::new(&topic, 1).replicas(2);
+    two.admin().create_topic(&both)?;
+    flow.at_source()?.write(&topic, 0, &["a", "b"])?;
+    let cut = "the source's log was cut behind what was copied";
+    let mut twinlog = flow
+        .twinlog_with_status()?
+        .expecting(cut)
+        .expecting("no broker of this cluster answers")
+        .expecting("trying again");
+    target.expect(&flow.remote(&topic), 0, &["a", "b"])?;
+
+    let leader = usize::try_from(two.admin().leaders(&topic)?[0])?;
+    let other = 3 - leader;
+    two.stop(other)?;
+    let written = || flow.at_source()?.write(&topic, 0, &["c", "d"]);
+    eventually(PATIENCE, written)?;
+    target.expect(&flow.remote(&topic), 0, &["a", "b", "c", "d"])?;
+    two.kill(leader)?;
+    two.restart(other)?;
+    eventually(PATIENCE, || {
+        let leaders = two.admin().leaders(&topic)?;
+        ensure!(leaders == [other as i32], "led by {leaders:?}");
+        Ok(())
+    })?;
+    eventually(PATIENCE, || {
+        flow.at_source()?.write(&topic, 0, &["e", "f", "g"])
+    })?;
+
+    let all = ["a", "b", "c", "d", "e", "f", "g"];
+    target.expect(&flow.remote(&topic), 0, &all)?;
+    expect_counted(&mut twinlog, "sources_cut=", 1)?;
+    let log = twinlog.process().log();
+    let told: Vec<_> = log.lines().filter(|line| line.contains(cut)).collect();
+    ensure!(
+        told.len() == 1 && told[0].contains("position=4 cut=2 replaced=2"),
+        "{told:?}"
+    );
     twinlog.stop()
 }
 

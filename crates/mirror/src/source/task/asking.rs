@@ -65,7 +65,7 @@ impl Task {
                     return;
                 };
                 entry.is_asked = true;
-                entry.asked_topic = Some(leader.topic_id);
+                entry.asked_leader = Some(leader);
                 self.source_broker(leader.broker).locate.push(id);
             }
             Side::Target => {
@@ -88,11 +88,16 @@ impl Task {
             broker.is_locating = true;
             let asked = first(&mut broker.locate);
             let asked = self.named(asked, |entry| &entry.spec.source);
+            let epochs = asked.iter().filter_map(|(id, partition)| {
+                let epoch = self.entries.get(*id)?.epoch_in_doubt()?;
+                Some((partition.clone(), epoch))
+            });
+            let epochs: Vec<_> = epochs.collect();
             let client = self.context.source.clone();
             let isolation = self.config.fetch.isolation;
             self.push(async move {
                 let partitions = asked.iter().map(|(_, partition)| partition.clone());
-                let ends = logs::ends(&client, partitions.collect(), isolation).await;
+                let ends = logs::ends(&client, partitions.collect(), isolation, epochs).await;
                 let results = answered(asked, ends);
                 Event::Located(Located {
                     broker: id,

@@ -22,9 +22,8 @@ impl Task {
                 continue;
             };
             entry.is_asked = false;
-            let topic = entry.source_leader.map(|leader| leader.topic_id);
             match result {
-                Ok(_) if topic != entry.asked_topic => self.touch(id),
+                Ok(_) if entry.source_leader != entry.asked_leader => self.touch(id),
                 Ok(ends) => self.begin(id, ends),
                 Err(error) => {
                     self.on_question_failed(id, Side::Source, "ask for the ends of a log", &error);
@@ -54,6 +53,12 @@ impl Task {
             (Locate::OutOfRange(_), Some(position)) => Locate::OutOfRange(position),
             (why, _) => why,
         };
+        if let Some(position) = position
+            && entry.epoch_in_doubt().is_some()
+            && let Some(cut) = ends.epoch_end.filter(|cut| *cut < position)
+        {
+            return self.on_source_cut(id, position, cut.max(ends.start));
+        }
         let span = entry.span().entered();
         let by_reset = match reset {
             OffsetReset::Earliest => Some(ends.start),
@@ -65,12 +70,12 @@ impl Task {
             // Whatever the old one's log start was.
             Locate::AnotherTopic => Some(UpstreamOffset(0)),
             Locate::NoPosition => by_reset,
+            Locate::Moved => position,
             Locate::OutOfRange(position) if (ends.start..=ends.end).contains(&position) => {
                 Some(position)
             }
             Locate::OutOfRange(position) if position < ends.start => by_reset,
             Locate::OutOfRange(position) => {
-                self.counters.sources_cut += 1;
                 tracing::warn!(%position, log_end = %ends.end, "the source's log ends before the position: it was cut or made anew");
                 by_reset
             }
@@ -79,7 +84,9 @@ impl Task {
             drop(span);
             let offset = match why {
                 Locate::OutOfRange(position) => position,
-                Locate::NoPosition | Locate::Anew | Locate::AnotherTopic => ends.start,
+                Locate::NoPosition | Locate::Moved | Locate::Anew | Locate::AnotherTopic => {
+                    ends.start
+                }
             };
             return self.pause(id, PauseReason::NoPosition { offset });
         };
@@ -90,10 +97,11 @@ impl Task {
             }
             // Another log, of which no position tells.
             Locate::OutOfRange(position) if upstream < position => {
+                self.counters.sources_cut += 1;
                 entry.begin_another_topic();
                 entry.is_confirmed = true;
             }
-            Locate::OutOfRange(_) | Locate::NoPosition | Locate::Anew => {}
+            Locate::OutOfRange(_) | Locate::NoPosition | Locate::Moved | Locate::Anew => {}
         }
         let mark = entry.frontier().map(|frontier| frontier.mark);
         entry.start = Start::Place { upstream, mark };
@@ -107,6 +115,36 @@ impl Task {
                 self.storing.flush();
             }
         }
+        drop(span);
+        self.touch(id);
+    }
+
+    /// The source's log lacks records that were read: what was written in their place is copied, and
+    /// they stay in the copy.
+    fn on_source_cut(&mut self, id: EntryId, position: UpstreamOffset, cut: UpstreamOffset) {
+        let Some(entry) = self.entries.get_mut(id) else {
+            return;
+        };
+        if self.config.auto_offset_reset == OffsetReset::None {
+            return self.pause(id, PauseReason::NoPosition { offset: position });
+        }
+        let span = entry.span().entered();
+        self.counters.sources_cut += 1;
+        let replaced = position.0 - cut.0;
+        tracing::warn!(
+            %position,
+            %cut,
+            replaced,
+            "the source's log was cut behind what was copied, as by an unclean leader election: \
+             going on from there; the records that it lost stay in the copy"
+        );
+        entry.begin_another_topic();
+        entry.is_confirmed = true;
+        entry.read_epoch = None;
+        entry.start = Start::Place {
+            upstream: cut,
+            mark: None,
+        };
         drop(span);
         self.touch(id);
     }

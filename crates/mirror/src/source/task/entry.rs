@@ -87,8 +87,11 @@ pub struct Entry {
     pub beginnings: u32,
     /// Whether a question about it is under way or waiting to be asked.
     pub is_asked: bool,
-    /// The source topic that was asked about: by name, it may be another before the answer comes.
-    pub asked_topic: Option<TopicId>,
+    /// The source's leader when it was asked: before the answer comes it may be another, and the
+    /// topic another one by the same name.
+    pub asked_leader: Option<Leader>,
+    /// The leader's epoch when records were last read.
+    pub read_epoch: Option<i32>,
     /// The end of the source's log as far as it may be read.
     pub log_end: Option<i64>,
     /// What the offsets topic holds.
@@ -117,6 +120,8 @@ pub enum Locate {
     NoPosition,
     /// The position is not in the log.
     OutOfRange(UpstreamOffset),
+    /// It has another leader, whose log may lack what was read: see whether it does.
+    Moved,
     /// The copy was made anew: begin with the earliest record.
     Anew,
     /// The source topic was made anew: begin with the earliest record of this one.
@@ -186,11 +191,32 @@ impl Entry {
             is_anew: false,
             beginnings: 0,
             is_asked: false,
-            asked_topic: None,
+            asked_leader: None,
+            read_epoch: None,
             log_end: None,
             stored: None,
             is_storing: false,
             progress: Progress::default(),
+        }
+    }
+
+    /// The epoch whose end in the source's log tells whether what was read is still there.
+    pub fn epoch_in_doubt(&self) -> Option<i32> {
+        match self.start {
+            Start::Locate(Locate::Moved | Locate::OutOfRange(_)) => self.read_epoch,
+            _ => None,
+        }
+    }
+
+    /// Takes note of another leader of the source: what was read from the one before may be missing
+    /// in its log (an unclean election). What was not sent is read again.
+    pub fn on_later_epoch(&mut self, epoch: i32) {
+        let is_later = self.read_epoch.is_some_and(|read| read < epoch);
+        if let Some(lane) = self.lane.as_mut().filter(|_| is_later)
+            && matches!(self.start, Start::Place { .. })
+        {
+            lane.reread();
+            self.start = Start::Locate(Locate::Moved);
         }
     }
 

@@ -176,6 +176,7 @@ impl Task {
         let Some(leader) = entry.source_leader else {
             return;
         };
+        entry.on_later_epoch(leader.epoch);
         if !leader.topic_id.is_known() {
             return;
         }
@@ -345,6 +346,8 @@ impl Task {
             entry.failures = 0;
         }
         if fetched.fetch_offset == lane.next_read().0 && !fetched.records.is_empty() {
+            let epoch = entry.source_leader.map(|leader| leader.epoch);
+            entry.read_epoch = epoch.filter(|epoch| *epoch >= 0);
             let aborted: Vec<Aborted> = fetched
                 .aborted
                 .iter()
