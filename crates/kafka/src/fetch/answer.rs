@@ -17,6 +17,14 @@ pub struct Fetched {
     pub partitions: Vec<FetchedPartition>,
 }
 
+impl Fetched {
+    /// The size of all records in it, in bytes.
+    pub fn bytes(&self) -> usize {
+        let records = self.partitions.iter().map(|partition| &partition.records);
+        records.map(Bytes::len).sum()
+    }
+}
+
 /// What an answer said about one partition.
 #[derive(Debug, Clone)]
 pub struct FetchedPartition {

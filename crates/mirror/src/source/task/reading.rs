@@ -30,6 +30,11 @@ use crate::verdict::{Refused, Verdict, verdict};
 const FETCH_BYTES_MIN: usize = 1 << 20;
 /// How long a fetch may wait for records while partitions wait to come back.
 const BRIEF_WAIT: Duration = Duration::from_millis(10);
+/// A fetch that brings few bytes is not followed by the next one sooner than this after it began:
+/// each costs both brokers and us a round, for however few records.
+const FETCH_INTERVAL: Duration = Duration::from_millis(2);
+/// So many bytes are few.
+const FETCH_BYTES_FEW: usize = 16 << 10;
 /// How often damaged bytes are fetched again before the partition is paused.
 const DAMAGED_ATTEMPTS_MAX: u32 = 3;
 
@@ -58,6 +63,8 @@ pub struct SourceBroker {
     pub locate: Vec<EntryId>,
     pub is_locating: bool,
     pub not_before: Option<Instant>,
+    /// When to fetch again, if not at once.
+    pub next_fetch: Option<Instant>,
     pub failures: u32,
     pub told: FailureRow,
 }
@@ -65,6 +72,7 @@ pub struct SourceBroker {
 /// A fetch that has ended.
 pub struct FetchDone {
     broker: i32,
+    since: Instant,
     asked_bytes: usize,
     result: Result<FetchResponse>,
 }
@@ -83,6 +91,7 @@ impl Task {
             locate: Vec::new(),
             is_locating: false,
             not_before: None,
+            next_fetch: None,
             failures: 0,
             told: FailureRow::default(),
         })
@@ -204,6 +213,7 @@ impl Task {
         for id in brokers {
             let broker = self.source_broker(id);
             let is_due = broker.not_before.is_none_or(|at| at <= now);
+            let is_due = is_due && broker.next_fetch.is_none_or(|at| at <= now);
             if broker.is_fetching || broker.is_connecting || broker.session.is_empty() || !is_due {
                 continue;
             }
@@ -256,6 +266,7 @@ impl Task {
             request.max_wait_ms = request.max_wait_ms.min(BRIEF_WAIT.as_millis() as i32);
         }
         broker.is_fetching = true;
+        let since = Instant::now();
         self.push(async move {
             let mut share = budget.reserve(asked_bytes + spare_bytes).await;
             share.resize(asked_bytes);
@@ -267,6 +278,7 @@ impl Task {
             let result = connection.call_with(&request, options).await;
             Event::Fetched(FetchDone {
                 broker: id,
+                since,
                 asked_bytes,
                 result,
             })
@@ -287,6 +299,12 @@ impl Task {
             Ok(fetched) => {
                 broker.failures = 0;
                 broker.adapt(&fetched, done.asked_bytes);
+                let next = done.since + FETCH_INTERVAL;
+                let is_soon = next > Instant::now() && fetched.bytes() < FETCH_BYTES_FEW;
+                broker.next_fetch = is_soon.then_some(next);
+                if is_soon {
+                    self.timers.set(next, Timer::Wake);
+                }
                 for partition in fetched.partitions {
                     self.on_fetched_partition(done.broker, partition);
                 }
@@ -510,11 +528,7 @@ fn log_unmet(unmet: Unmet) {
 impl SourceBroker {
     /// Asks for more while answers are full, and for less while they are nearly empty.
     fn adapt(&mut self, fetched: &Fetched, asked_bytes: usize) {
-        let got: usize = fetched
-            .partitions
-            .iter()
-            .map(|partition| partition.records.len())
-            .sum();
+        let got = fetched.bytes();
         if got >= asked_bytes / 2 {
             let most = sizes::fetch_bytes_max(self.distance);
             self.fetch_bytes = (self.fetch_bytes * 2).min(most);
