@@ -6,14 +6,14 @@
 //!
 //! Invariants: (A) `used` is the sum of all live shares. (B) Waiters are served in the order they
 //! came, so that a large reservation is not starved by small ones. (C) Idle buffers together stay
-//! below a quarter of the limit.
+//! below a quarter of the limit, and whenever more is used, below what is left of the limit.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 /// A bound on bytes shared by all clients of a process. Cloning it is a reference count.
@@ -39,6 +39,22 @@ struct State {
 pub struct Share {
     budget: MemoryBudget,
     bytes: usize,
+}
+
+impl State {
+    /// Counts `bytes` as used. Idle buffers make room for them.
+    fn take(&mut self, bytes: usize, limit: usize) {
+        self.used += bytes;
+        while self.idle_bytes > 0 && self.used + self.idle_bytes > limit {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        if !self.idle.is_empty() {
+            self.idle_bytes -= self.idle.remove(0).capacity();
+        }
+    }
 }
 
 impl MemoryBudget {
@@ -74,8 +90,7 @@ impl MemoryBudget {
         let granted = {
             let mut state = self.inner.state.lock();
             if state.waiting.is_empty() && state.used + bytes <= self.inner.limit {
-                state.used += bytes;
-                return self.share(bytes);
+                return self.grant(state, bytes);
             }
             let (grant, granted) = oneshot::channel();
             state.waiting.push_back((bytes, grant));
@@ -91,30 +106,29 @@ impl MemoryBudget {
     /// As [`reserve`](Self::reserve), but only if it need not wait.
     pub fn try_reserve(&self, bytes: usize) -> Option<Share> {
         let bytes = bytes.min(self.inner.limit);
-        let mut state = self.inner.state.lock();
+        let state = self.inner.state.lock();
         if !state.waiting.is_empty() || state.used + bytes > self.inner.limit {
             return None;
         }
-        state.used += bytes;
-        Some(self.share(bytes))
+        Some(self.grant(state, bytes))
     }
 
     /// As [`try_reserve`](Self::try_reserve), but before those who wait: for what lets go of memory
     /// soon, so that they need not wait for long.
     pub fn try_take(&self, bytes: usize) -> Option<Share> {
-        let mut state = self.inner.state.lock();
-        if state.used + bytes > self.inner.limit {
-            return None;
-        }
-        state.used += bytes;
-        drop(state);
-        Some(self.share(bytes))
+        let state = self.inner.state.lock();
+        (state.used + bytes <= self.inner.limit).then(|| self.grant(state, bytes))
     }
 
     /// Takes `bytes` without asking; the budget may be exceeded and recovers before it grants
     /// again.
     pub fn take(&self, bytes: usize) -> Share {
-        self.inner.state.lock().used += bytes;
+        self.grant(self.inner.state.lock(), bytes)
+    }
+
+    fn grant(&self, mut state: MutexGuard<'_, State>, bytes: usize) -> Share {
+        state.take(bytes, self.inner.limit);
+        drop(state);
         self.share(bytes)
     }
 
@@ -135,7 +149,7 @@ impl MemoryBudget {
                     break;
                 }
                 if let Some((wanted, grant)) = state.waiting.pop_front() {
-                    state.used += wanted;
+                    state.take(wanted, self.inner.limit);
                     granted.push((grant, self.share(wanted)));
                 }
             }
@@ -175,8 +189,7 @@ impl MemoryBudget {
         // Sizes change with the load: what nobody took for longest makes room, or the pool would
         // silt up.
         while state.idle_bytes + buffer.capacity() > idle_max {
-            let oldest = state.idle.remove(0);
-            state.idle_bytes -= oldest.capacity();
+            state.drop_oldest();
         }
         state.idle_bytes += buffer.capacity();
         state.idle.push(buffer);
@@ -197,7 +210,8 @@ impl Share {
     /// Grows (without asking) or shrinks it.
     pub fn resize(&mut self, bytes: usize) {
         if bytes > self.bytes {
-            self.budget.inner.state.lock().used += bytes - self.bytes;
+            let inner = &self.budget.inner;
+            inner.state.lock().take(bytes - self.bytes, inner.limit);
         } else if bytes < self.bytes {
             self.budget.give_back(self.bytes - bytes);
         }
@@ -351,6 +365,22 @@ mod tests {
         assert!(pending);
         assert_eq!((large.bytes(), budget.used()), (80, 90));
         assert_eq!(small.await.bytes(), 10);
+    }
+
+    #[test]
+    fn idle_buffers_make_room_for_what_is_used() {
+        let budget = MemoryBudget::new(1 << 20);
+        drop(budget.take(0).into_buffer(200_000).freeze());
+        let idle = budget.inner.state.lock().idle_bytes;
+
+        let fits = budget.take((1 << 20) - idle);
+        let still_idle = budget.inner.state.lock().idle_bytes;
+        let more = budget.take(1);
+
+        assert!(idle >= 200_000);
+        assert_eq!(still_idle, idle);
+        assert_eq!(budget.inner.state.lock().idle_bytes, 0);
+        drop((fits, more));
     }
 
     #[tokio::test]
