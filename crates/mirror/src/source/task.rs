@@ -19,6 +19,7 @@
 mod asking;
 mod beginning;
 mod entry;
+mod failing;
 mod leaders;
 mod reading;
 mod settling;
@@ -50,6 +51,7 @@ use twinlog_kafka::retry::{Backoff, is_told};
 use self::asking::{Located, Looked};
 pub use self::entry::PartitionSpec;
 use self::entry::{Entries, Entry, EntryId, Pause};
+use self::failing::Failing;
 use self::leaders::{Side, View};
 use self::reading::{FetchDone, SourceBroker};
 use self::settling::{Counted, Printed, Replayed, Unaccounted};
@@ -148,6 +150,7 @@ pub struct Task {
     rebuilding: reading::Rebuilding,
     replayed: Replayed,
     unaccounted: Unaccounted,
+    failing: Failing,
     /// Topics whose settings on the target are being read.
     asking_rules: HashSet<Topic>,
     stop_by: Option<Instant>,
@@ -201,6 +204,7 @@ impl Task {
             rebuilding: reading::Rebuilding::default(),
             replayed: Replayed::default(),
             unaccounted: Unaccounted::default(),
+            failing: Failing::default(),
             asking_rules: HashSet::new(),
             stop_by: None,
             unfinished: Unfinished::default(),
@@ -292,6 +296,7 @@ impl Task {
                     self.watch_progress(now);
                     self.timers.set(now + WATCH_INTERVAL, Timer::Watch);
                 }
+                Timer::Tell => self.failing.tell(),
                 Timer::Silence(broker) => self.watch_silence(broker, now),
                 Timer::Recheck(id) => self.recheck(id),
                 Timer::Touch(id) => self.touch(id),

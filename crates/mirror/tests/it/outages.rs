@@ -93,6 +93,37 @@ async fn positions_that_may_not_be_stored_are_told_once_with_what_to_grant() -> 
 }
 
 #[tokio::test(start_paused = true)]
+async fn partitions_that_fail_for_one_reason_are_told_of_together() -> Result<()> {
+    let log = Log::default();
+    let _logging = log.listen();
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 50, 1);
+    let look = clusters.target.on(ApiKey::ListOffsets).topic("us.orders");
+    look.always(Fault::Error(ResponseError::NotLeaderOrFollower));
+
+    let flow = clusters.mirror("")?;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    clusters.target.clear_faults();
+    expect_status(&flow, "running", |status| {
+        status.tasks.iter().map(|task| task.running).sum::<usize>() == 50
+    })
+    .await?;
+
+    stop(flow).await;
+    let log = log.text();
+    let told: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("still failing"))
+        .collect();
+    assert!((1..=10).contains(&told.len()), "{told:#?}");
+    assert!(
+        told.iter().any(|line| line.contains("partitions=50")),
+        "{told:#?}"
+    );
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stop_that_is_cut_short_says_what_was_left() -> Result<()> {
     let clusters = Clusters::start(1)?;
     clusters.source.create_topic("orders", 2, 1);

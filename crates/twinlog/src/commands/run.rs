@@ -53,7 +53,7 @@ async fn mirror(
     };
     match ending {
         Ending::Stopped => Ok(()),
-        Ending::Refused => Err(anyhow::anyhow!("not all flows could run; see the log").into()),
+        Ending::Refused => Err(anyhow::anyhow!("not all flows ended well; see the log").into()),
         Ending::CutOff => Err(anyhow::anyhow!(
             "stopped before everything was finished; see the log for what was not"
         )

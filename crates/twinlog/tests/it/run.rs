@@ -4,8 +4,8 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use mini_kafka::Unflushed;
-use testkit::{Signal, TwinlogProcess};
+use mini_kafka::{ApiKey, Fault, Unflushed};
+use testkit::{Signal, TwinlogProcess, eventually_async};
 
 use crate::clusters::{Clusters, PATIENCE};
 
@@ -78,6 +78,39 @@ async fn a_stop_while_the_source_is_down_is_a_clean_one() -> Result<()> {
     clusters.source.crash(1, Unflushed::Kept);
 
     run_without_source(&clusters)?.stop()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_that_leaves_something_undone_fails_and_says_what() -> Result<()> {
+    const SAID: &str = "stopped before everything was finished";
+    let clusters = Clusters::start().await?;
+    clusters.write(1).await?;
+    let brief = "eu.task.shutdown.graceful.timeout.ms = 500\neu.offset.flush.timeout.ms = 500\n";
+    let mut process =
+        run(&format!("{}{brief}", clusters.properties()))?.expecting("the next start asks");
+    clusters.wait_for_mirrored(1).await?;
+    clusters.target.on(ApiKey::Produce).always(Fault::Silence);
+    let asked = clusters.target.requests(ApiKey::Produce);
+    clusters.write(1).await?;
+    eventually_async(PATIENCE, async || {
+        let now = clusters.target.requests(ApiKey::Produce);
+        ensure!(now > asked, "nothing is on its way yet");
+        Ok(())
+    })
+    .await?;
+
+    process.process().signal(Signal::TERM)?;
+    let status = process.wait(PATIENCE)?;
+
+    let log = process.process().log();
+    assert_eq!(status.code(), Some(1), "{log}");
+    let told = log.lines().find(|line| line.contains(SAID));
+    let told = told.unwrap_or_default();
+    assert!(
+        told.contains("partitions_unanswered=1 partitions_unstored=1"),
+        "{log}"
+    );
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

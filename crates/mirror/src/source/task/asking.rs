@@ -5,14 +5,16 @@ use twinlog_core::ids::TopicPartition;
 use twinlog_core::offsets::TargetTail;
 use twinlog_kafka::admin::Results;
 use twinlog_kafka::error::{Error, Result};
+use twinlog_kafka::retry::is_told;
 
 use tokio::time::Instant;
 
 use super::entry::{Entry, EntryId, Start};
+use super::failing::TELL_AFTER;
 use super::leaders::Side;
 use super::reading::described;
 use super::timers::Timer;
-use super::{Event, Task, log_failure};
+use super::{Event, Task};
 use crate::pipeline::lane::Wanted;
 use crate::source::logs::{self, LogEnds};
 use crate::status::PauseReason;
@@ -157,19 +159,20 @@ impl Task {
         }
     }
 
-    /// Tries again later, and says so.
+    /// Tries again later, and says so, together with others that fail likewise.
     pub(super) fn back_off(&mut self, id: EntryId, action: &str, error: &Error) {
         if let Some(entry) = self.entries.get(id) {
-            let _span = entry.span().entered();
+            let failures = entry.failures.saturating_add(1);
             // A leader that moved is no news for each of its partitions.
-            if entry.failures < QUIET_FAILURES {
-                tracing::debug!(
-                    action,
-                    error = error as &dyn std::error::Error,
-                    "trying again"
-                );
+            if failures > QUIET_FAILURES && is_told(failures) {
+                let partition = &entry.spec.source;
+                if self.failing.add(partition, action, error, failures) {
+                    self.timers.set(Instant::now() + TELL_AFTER, Timer::Tell);
+                }
             } else {
-                log_failure(action, error, entry.failures);
+                let _span = entry.span().entered();
+                let error = error as &dyn std::error::Error;
+                tracing::debug!(action, error, "trying again");
             }
         }
         self.counters.retries += 1;

@@ -16,6 +16,8 @@ pub enum Timer {
     Publish,
     /// Notice what stands still.
     Watch,
+    /// Tell of partitions that fail.
+    Tell,
     /// See whether a broker of the target still owes an answer.
     Silence(i32),
     /// Try a paused partition again.
