@@ -41,7 +41,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use twinlog_core::config::flow::OffsetReset;
-use twinlog_core::ids::{Topic, TopicPartition};
+use twinlog_core::ids::{Topic, TopicPartition, UpstreamOffset};
 use twinlog_kafka::client::Client;
 use twinlog_kafka::error::{Error, Result};
 use twinlog_kafka::fetch::FetchOptions;
@@ -151,6 +151,7 @@ pub struct Task {
     replayed: Replayed,
     unaccounted: Unaccounted,
     failing: Failing,
+    is_asking_lags: bool,
     /// Topics whose settings on the target are being read.
     asking_rules: HashSet<Topic>,
     stop_by: Option<Instant>,
@@ -170,6 +171,7 @@ enum Event {
     Counted(Counted),
     Gap(Gap),
     Printed(Printed),
+    Grown(Vec<(EntryId, UpstreamOffset)>),
     Stored(Stored),
     Confirmed(Confirmed),
     Rules(Topic, Result<Option<Rules>>),
@@ -205,6 +207,7 @@ impl Task {
             replayed: Replayed::default(),
             unaccounted: Unaccounted::default(),
             failing: Failing::default(),
+            is_asking_lags: false,
             asking_rules: HashSet::new(),
             stop_by: None,
             unfinished: Unfinished::default(),
@@ -265,6 +268,7 @@ impl Task {
             Event::Counted(counted) => self.on_counted(counted),
             Event::Gap(gap) => self.on_gap(gap),
             Event::Printed(printed) => self.on_printed(printed),
+            Event::Grown(grown) => self.on_grown(grown),
             Event::Stored(stored) => self.on_stored(stored),
             Event::Confirmed(confirmed) => self.on_confirmed(confirmed),
             Event::Rules(topic, result) => self.on_rules(&topic, result),
@@ -294,6 +298,7 @@ impl Task {
                 Timer::Publish => self.publish(),
                 Timer::Watch => {
                     self.watch_progress(now);
+                    self.ask_lags();
                     self.timers.set(now + WATCH_INTERVAL, Timer::Watch);
                 }
                 Timer::Tell => self.failing.tell(),

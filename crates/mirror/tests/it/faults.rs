@@ -356,6 +356,27 @@ async fn a_record_too_large_pauses_its_partition_until_the_limit_is_raised() -> 
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_comes_behind_a_pause_counts_as_not_mirrored() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 1, 1);
+    let limit = [("max.message.bytes", "1000")];
+    clusters.target.create_topic_with("us.orders", 1, 1, &limit);
+    let large = "x".repeat(2_000);
+    clusters.produce("orders", 0, &[&large]).await?;
+    let flow = clusters.mirror("")?;
+    let is_paused = |status: &FlowStatus| status.tasks.iter().any(|task| !task.paused.is_empty());
+    expect_status(&flow, "paused", is_paused).await?;
+
+    for _ in 0..5 {
+        clusters.produce("orders", 0, &["more"]).await?;
+    }
+
+    expect_status(&flow, "behind", |status| status.lag_records() == 6).await?;
+    stop(flow).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_record_without_key_pauses_a_compacted_copy_and_nothing_else() -> Result<()> {
     let clusters = Clusters::start(1)?;
     clusters.source.create_topic("state", 1, 1);

@@ -23,7 +23,7 @@ use crate::verdict::{Refused, Verdict, verdict};
 /// Failures of one partition that are not worth a line.
 const QUIET_FAILURES: u32 = 5;
 /// Partitions in one question.
-const ASKED_MAX: usize = 1_000;
+pub const ASKED_MAX: usize = 1_000;
 
 /// Where source logs begin and end.
 pub struct Located {

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use twinlog_core::ids::UpstreamOffset;
+use twinlog_core::ids::{TopicPartition, UpstreamOffset};
 
-use super::Task;
+use super::asking::ASKED_MAX;
 use super::entry::{Entry, EntryId, Reading};
+use super::{Event, Task};
+use crate::source::logs;
 
 /// How often partitions are looked at.
 pub const WATCH_INTERVAL: Duration = Duration::from_secs(30);
@@ -82,6 +84,46 @@ impl Task {
         }
         for id in still {
             self.touch(id);
+        }
+    }
+
+    /// Asks how far the logs of those have grown that nothing is fetched from: their answers do not
+    /// tell, and what stands still for long is to be seen.
+    pub(super) fn ask_lags(&mut self) {
+        let unread = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.lane.is_some() && !matches!(entry.reading, Reading::In(_)));
+        let asked: Vec<(EntryId, TopicPartition)> = unread
+            .map(|(id, entry)| (id, entry.spec.source.clone()))
+            .collect();
+        if asked.is_empty() || self.is_asking_lags {
+            return;
+        }
+        self.is_asking_lags = true;
+        let client = self.context.source.clone();
+        let isolation = self.config.fetch.isolation;
+        self.push(async move {
+            let mut grown = Vec::new();
+            for asked in asked.chunks(ASKED_MAX) {
+                let partitions = asked.iter().map(|(_, partition)| partition.clone());
+                let ends = logs::ends(&client, partitions.collect(), isolation, Vec::new());
+                let mut ends = ends.await;
+                grown.extend(asked.iter().filter_map(|(id, partition)| {
+                    let ends = ends.remove(partition)?.ok()?;
+                    Some((*id, ends.readable_end))
+                }));
+            }
+            Event::Grown(grown)
+        });
+    }
+
+    pub(super) fn on_grown(&mut self, grown: Vec<(EntryId, UpstreamOffset)>) {
+        self.is_asking_lags = false;
+        for (id, end) in grown {
+            if let Some(entry) = self.entries.get_mut(id) {
+                entry.log_end = entry.log_end.max(Some(end.0));
+            }
         }
     }
 }
