@@ -219,6 +219,15 @@ pub struct Paused {
     pub since: Duration,
 }
 
+/// A partition that is not up to date.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Behind {
+    /// Which, by its name on the source.
+    pub partition: TopicPartition,
+    /// Source records not yet acknowledged by the target.
+    pub records: u64,
+}
+
 /// Why positions are not stored, which a person must change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoringTrouble {
@@ -331,6 +340,8 @@ pub struct TaskStatus {
     pub paused: Vec<Paused>,
     /// Source records not yet acknowledged by the target, over all partitions whose end is known.
     pub lag_records: u64,
+    /// The partition with most of them, if there are any.
+    pub furthest_behind: Option<Behind>,
     /// Why positions are not stored, if a person must act.
     pub storing_trouble: Option<StoringTrouble>,
     /// What was left undone, once it has stopped.
@@ -403,6 +414,15 @@ impl FlowStatus {
             unanswered: sum(|left| left.unanswered),
             unstored: sum(|left| left.unstored),
         }
+    }
+
+    /// The partition that is furthest behind.
+    pub fn furthest_behind(&self) -> Option<&Behind> {
+        let behind = self
+            .tasks
+            .iter()
+            .filter_map(|task| task.furthest_behind.as_ref());
+        behind.max_by_key(|behind| behind.records)
     }
 
     /// Source records not yet acknowledged by the target.

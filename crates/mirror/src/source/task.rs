@@ -63,7 +63,9 @@ use super::positions::{PositionStore, WallClock};
 use crate::heavy_work::HeavyWork;
 use crate::pipeline::planner::Rules;
 use crate::pipeline::rebuild::Rebuilt;
-use crate::status::{Counters, PartitionState, PauseReason, Paused, TaskStatus, Unfinished};
+use crate::status::{
+    Behind, Counters, PartitionState, PauseReason, Paused, TaskStatus, Unfinished,
+};
 
 /// How often a snapshot is published while something happens.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
@@ -486,6 +488,7 @@ impl Task {
             unfinished: self.unfinished,
             ..TaskStatus::default()
         };
+        let mut furthest: Option<(&Entry, u64)> = None;
         for (_, entry) in self.entries.iter() {
             match entry.state() {
                 PartitionState::Starting => status.starting += 1,
@@ -500,8 +503,18 @@ impl Task {
                     });
                 }
             }
-            status.lag_records += entry.lag().unwrap_or(0);
+            let lag = entry.lag().unwrap_or(0);
+            status.lag_records += lag;
+            if furthest.is_none_or(|(_, most)| lag > most) {
+                furthest = Some((entry, lag));
+            }
         }
+        status.furthest_behind = furthest
+            .filter(|(_, lag)| *lag > 0)
+            .map(|(entry, records)| {
+                let partition = entry.spec.source.clone();
+                Behind { partition, records }
+            });
         self.status.send_replace(status);
     }
 

@@ -49,11 +49,14 @@ fn log(flow: &Flow, status: &FlowStatus, meter: &mut Meter) {
             } = Partitions::of(status);
             let troubles = view::troubles(status);
             let counters = status.counters();
+            let behind = view::behind(status);
+            let behind = behind.map(|far| format!("{}:{}", far.partition, far.records));
             tracing::info!(
                 %flow,
                 records_per_s = traffic.records_per_second.round() as u64,
                 mb_per_s = (traffic.bytes_per_second / 1e3).round() / 1e3,
                 lag_records = traffic.lag_records,
+                behind,
                 topics = status.topics,
                 running,
                 starting = some(starting),

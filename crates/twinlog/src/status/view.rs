@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use twinlog_core::ids::Flow;
-use twinlog_mirror::status::{FlowState, FlowStatus, TaskStatus};
+use twinlog_mirror::status::{Behind, FlowState, FlowStatus, TaskStatus};
 
 use super::numbers;
 
@@ -124,6 +124,10 @@ fn mirroring(status: &FlowStatus) -> (String, Health) {
         ("source", &status.source_away),
         ("target", &status.target_away),
     ];
+    if let Some(far) = behind(status) {
+        let records = numbers::count(far.records);
+        words.push_str(&format!(", {} is {records} behind", far.partition));
+    }
     let mut is_away = false;
     for (side, away) in sides {
         if let Some(away) = away {
@@ -141,6 +145,15 @@ fn mirroring(status: &FlowStatus) -> (String, Health) {
             Health::Good
         },
     )
+}
+
+/// With less behind, a partition is merely at work.
+const BEHIND_MIN: u64 = 1_000;
+
+/// The partition that is furthest behind, where that is worth a word.
+pub fn behind(status: &FlowStatus) -> Option<&Behind> {
+    let furthest = status.furthest_behind();
+    furthest.filter(|behind| behind.records >= BEHIND_MIN)
 }
 
 /// Partitions of a flow by state.
@@ -209,7 +222,7 @@ pub fn troubles(status: &FlowStatus) -> Vec<Trouble> {
 mod tests {
     use super::*;
     use twinlog_core::ids::{Topic, TopicPartition, UpstreamOffset};
-    use twinlog_mirror::status::{PauseReason, Paused, TopicTrouble};
+    use twinlog_mirror::status::{Away, PauseReason, Paused, TopicTrouble};
 
     const NOTHING: Traffic = Traffic {
         records_per_second: 0.0,
@@ -267,6 +280,34 @@ mod tests {
             "4 partitions of 1 topic, 2 starting, 1 paused"
         );
         assert_eq!(unusual.health, Health::Troubled);
+    }
+
+    #[test]
+    fn a_cluster_that_is_away_and_the_partition_furthest_behind_are_named() {
+        let behind = |number, records| TaskStatus {
+            running: 1,
+            furthest_behind: Some(Behind {
+                partition: TopicPartition::new("orders", number),
+                records,
+            }),
+            ..TaskStatus::default()
+        };
+        let mut status = status(FlowState::Running, behind(0, 999));
+        assert_eq!(shown(&status).state, "1 partition of 1 topic");
+
+        status.tasks.push(behind(1, 12_345));
+        status.source_away = Some(Away {
+            since: Duration::from_secs(61),
+            reason: "no broker answered".to_owned(),
+        });
+
+        let shown = shown(&status);
+        assert_eq!(
+            shown.state,
+            "2 partitions of 1 topic, orders-1 is 12,345 behind, \
+             source away for 1m01s: no broker answered"
+        );
+        assert_eq!(shown.health, Health::Troubled);
     }
 
     #[test]
