@@ -154,6 +154,7 @@ pub struct Task {
     unaccounted: Unaccounted,
     failing: Failing,
     is_asking_lags: bool,
+    started: Instant,
     /// Topics whose settings on the target are being read.
     asking_rules: HashSet<Topic>,
     stop_by: Option<Instant>,
@@ -210,6 +211,7 @@ impl Task {
             unaccounted: Unaccounted::default(),
             failing: Failing::default(),
             is_asking_lags: false,
+            started: Instant::now(),
             asking_rules: HashSet::new(),
             stop_by: None,
             unfinished: Unfinished::default(),

@@ -161,7 +161,7 @@ fn a_frozen_target_broker_holds_back_its_own_partitions_only() -> Result<()> {
     for partition in [0, 1] {
         source.write(&topic, partition, &["before"])?;
     }
-    let twinlog = flow
+    let mut twinlog = flow
         .twinlog_with_status()?
         .expecting("still failing, trying again")
         .expecting("no broker of this cluster answers");
@@ -175,8 +175,18 @@ fn a_frozen_target_broker_holds_back_its_own_partitions_only() -> Result<()> {
         source.write(&topic, going, &[&number.to_string()])?;
         target.expect_count(&flow.remote(&topic), going, number + 2)?;
     }
+    twinlog.log_eventually(|log| {
+        let told = log.contains("a broker of the target does not answer: its partitions wait");
+        ensure!(told, "it does not say that a broker does not answer");
+        Ok(())
+    })?;
     two.thaw(2)?;
 
     target.expect(&flow.remote(&topic), frozen, &["before", "held back"])?;
+    let log = twinlog.process().log();
+    ensure!(
+        log.contains("a broker of the target answers again"),
+        "it does not say that the broker answers again"
+    );
     twinlog.stop()
 }

@@ -1,13 +1,14 @@
 //! Questions about logs: gathered by the broker that must answer, one request under way at each, so
 //! that a broker that is away delays nobody else's. Those that fail are asked again.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
 use twinlog_core::ids::TopicPartition;
 use twinlog_core::offsets::TargetTail;
 use twinlog_kafka::admin::Results;
 use twinlog_kafka::error::{Error, Result};
 use twinlog_kafka::retry::is_told;
-
-use tokio::time::Instant;
 
 use super::entry::{Entry, EntryId, Start};
 use super::failing::TELL_AFTER;
@@ -24,6 +25,9 @@ use crate::verdict::{Refused, Verdict, verdict};
 const QUIET_FAILURES: u32 = 5;
 /// Partitions in one question.
 pub const ASKED_MAX: usize = 1_000;
+
+/// Partitions that are to be asked about within so long are asked about together.
+const TOGETHER: Duration = Duration::from_millis(50);
 
 /// Where source logs begin and end.
 pub struct Located {
@@ -184,12 +188,19 @@ impl Task {
         let Some(entry) = self.entries.get_mut(id) else {
             return;
         };
-        let at = Instant::now() + self.config.backoff.pause(entry.failures, &mut self.random);
+        let pause = self.config.backoff.pause(entry.failures, &mut self.random);
+        let at = together(self.started, Instant::now() + pause);
         entry.failures = entry.failures.saturating_add(1);
         entry.not_before = Some(at);
         self.timers.set(at, Timer::Touch(id));
         self.touch(id);
     }
+}
+
+/// The end of the stretch of time that `at` lies in: those that wait alike ask in one request.
+fn together(started: Instant, at: Instant) -> Instant {
+    let stretches = (at - started).as_micros() / TOGETHER.as_micros() + 1;
+    started + TOGETHER.saturating_mul(u32::try_from(stretches).unwrap_or(u32::MAX))
 }
 
 fn first(queue: &mut Vec<EntryId>) -> Vec<EntryId> {
