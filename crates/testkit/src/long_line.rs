@@ -1,5 +1,6 @@
 //! A long line on the clock of a test: in-memory streams whose answers come later, for tests that
-//! pause the clock and count what waiting for answers costs.
+//! pause the clock and count what waiting for answers costs. It may have a window, as a TCP
+//! connection has: so many bytes of each direction may be under way at a time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 use twinlog_kafka::transport::{BoxFuture, Stream, Transport};
 
@@ -22,12 +23,25 @@ const CHUNK_BYTES: usize = 64 * 1024;
 pub struct LongLine {
     line: Arc<dyn Transport>,
     round_trip: Duration,
+    window: usize,
 }
 
 impl LongLine {
     /// As `line`, but so much longer.
     pub fn over(line: Arc<dyn Transport>, round_trip: Duration) -> Self {
-        LongLine { line, round_trip }
+        LongLine {
+            line,
+            round_trip,
+            window: usize::MAX,
+        }
+    }
+
+    /// Each connection carries at most so many bytes a round trip, in each direction.
+    pub fn with_window(self, bytes: usize) -> Self {
+        LongLine {
+            window: bytes,
+            ..self
+        }
     }
 }
 
@@ -40,19 +54,31 @@ impl fmt::Debug for LongLine {
 impl Transport for LongLine {
     fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Stream>> {
         Box::pin(async move {
-            let Stream { reader, writer } = self.line.connect(host, port).await?;
-            let reader = Late {
-                reader,
-                delay: self.round_trip,
-                under_way: VecDeque::new(),
-                has_ended: false,
-                due: Box::pin(sleep_until(Instant::now())),
-            };
-            Ok(Stream {
-                reader: Box::new(reader),
-                writer,
-            })
+            let stream = self.line.connect(host, port).await?;
+            Ok(stretched(stream, self.round_trip, self.window))
         })
+    }
+}
+
+fn stretched(stream: Stream, round_trip: Duration, window: usize) -> Stream {
+    let Stream { reader, writer } = stream;
+    let now = || Box::pin(sleep_until(Instant::now()));
+    Stream {
+        reader: Box::new(Late {
+            reader,
+            delay: round_trip,
+            room: window,
+            under_way: VecDeque::new(),
+            has_ended: false,
+            due: now(),
+        }),
+        writer: Box::new(Windowed {
+            writer,
+            delay: round_trip,
+            room: window,
+            under_way: VecDeque::new(),
+            due: now(),
+        }),
     }
 }
 
@@ -60,6 +86,8 @@ impl Transport for LongLine {
 struct Late {
     reader: Box<dyn AsyncRead + Send + Unpin>,
     delay: Duration,
+    /// What the window leaves.
+    room: usize,
     /// What was read, and when it is due.
     under_way: VecDeque<(Instant, Vec<u8>)>,
     has_ended: bool,
@@ -69,8 +97,8 @@ struct Late {
 impl Late {
     /// Takes in whatever has come, to be woken when there is more.
     fn take_in(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        while !self.has_ended {
-            let mut chunk = vec![0; CHUNK_BYTES];
+        while !self.has_ended && self.room > 0 {
+            let mut chunk = vec![0; CHUNK_BYTES.min(self.room)];
             let mut buffer = ReadBuf::new(&mut chunk);
             match Pin::new(&mut self.reader).poll_read(context, &mut buffer) {
                 Poll::Pending => return Ok(()),
@@ -78,6 +106,7 @@ impl Late {
             }
             let length = buffer.filled().len();
             self.has_ended = length == 0;
+            self.room -= length;
             chunk.truncate(length);
             self.under_way
                 .push_back((Instant::now() + self.delay, chunk));
@@ -109,8 +138,56 @@ impl AsyncRead for Late {
             if chunk.is_empty() {
                 self.under_way.pop_front();
             }
+            self.room += length;
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+/// Takes no more than a window of bytes in the time of a round trip.
+struct Windowed {
+    writer: Box<dyn AsyncWrite + Send + Unpin>,
+    delay: Duration,
+    room: usize,
+    /// What was taken, and when that is known here.
+    under_way: VecDeque<(Instant, usize)>,
+    due: Pin<Box<Sleep>>,
+}
+
+impl AsyncWrite for Windowed {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        while let Some((at, length)) = self.under_way.front().copied() {
+            if at > Instant::now() {
+                break;
+            }
+            self.room += length;
+            self.under_way.pop_front();
+        }
+        if let Some((at, _)) = self.under_way.front().copied()
+            && self.room == 0
+        {
+            self.due.as_mut().reset(at);
+            ready!(self.due.as_mut().poll(context));
+            return self.poll_write(context, bytes);
+        }
+        let length = bytes.len().min(self.room);
+        let written = ready!(Pin::new(&mut self.writer).poll_write(context, &bytes[..length]))?;
+        let at = Instant::now() + self.delay;
+        self.room -= written;
+        self.under_way.push_back((at, written));
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.writer).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.writer).poll_shutdown(context)
     }
 }
 
@@ -120,6 +197,7 @@ mod tests {
     use crate::InMemory;
     use anyhow::Result;
     use mini_kafka::{MiniKafka, Options};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use twinlog_kafka::client::{Client, Purpose};
     use twinlog_kafka::metadata::Topics;
     use twinlog_kafka::wire::ApiVersionsRequest;
@@ -143,6 +221,27 @@ mod tests {
         first.and(second)?;
         assert_eq!(before.elapsed(), round_trip);
         assert_eq!(connection.round_trip(), round_trip);
+        Ok(())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_window_is_what_a_connection_carries_in_a_round_trip() -> Result<()> {
+        let round_trip = Duration::from_millis(100);
+        let (near, mut far) = tokio::io::duplex(1 << 20);
+        let Stream {
+            mut reader,
+            mut writer,
+        } = stretched(Stream::split(near), round_trip, 1_000);
+
+        let before = Instant::now();
+        writer.write_all(&[1; 10_000]).await?;
+        let written = before.elapsed();
+        far.write_all(&[2; 10_000]).await?;
+        let before = Instant::now();
+        reader.read_exact(&mut [0; 10_000]).await?;
+
+        assert_eq!(written, 9 * round_trip);
+        assert_eq!(before.elapsed(), 10 * round_trip);
         Ok(())
     }
 }
