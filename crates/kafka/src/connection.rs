@@ -155,6 +155,12 @@ impl Connection {
         self.shared.link.round_trip().unwrap_or_default()
     }
 
+    /// When the broker last took bytes of a request: one that does is there, though on a slow line
+    /// its answers to large requests take long.
+    pub fn last_taken(&self) -> Instant {
+        self.shared.link.last_taken()
+    }
+
     /// Sends nothing more for `duration`, because the broker asked for it (KIP-219). Typed answers
     /// do so by themselves.
     pub fn mute(&self, duration: Duration) {

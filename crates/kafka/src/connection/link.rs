@@ -48,6 +48,8 @@ struct State {
     ended: Option<Arc<io::Error>>,
     muted_until: Option<Instant>,
     last_used: Instant,
+    /// When the peer last took bytes.
+    last_taken: Instant,
     /// The least time that an answer took.
     round_trip: Option<Duration>,
 }
@@ -60,6 +62,7 @@ impl Link {
                 ended: None,
                 muted_until: None,
                 last_used: Instant::now(),
+                last_taken: Instant::now(),
                 round_trip: None,
             }),
             closed: CancellationToken::new(),
@@ -114,6 +117,10 @@ impl Link {
 
     pub(super) fn round_trip(&self) -> Option<Duration> {
         self.state.lock().round_trip
+    }
+
+    pub(super) fn last_taken(&self) -> Instant {
+        self.state.lock().last_taken
     }
 
     pub(super) fn mute(&self, until: Instant) {
@@ -177,15 +184,27 @@ pub(super) async fn write_requests<W>(
         while let Ok(next) = outgoing.try_recv() {
             chunks.extend(next);
         }
-        let written = async {
-            writer.write_all_buf(&mut chunks).await?;
-            writer.flush().await
-        };
+        let written = write_all(&mut writer, &mut chunks, &link.0);
         if let Err(error) = written.await {
             link.0.end(error);
             return;
         }
     }
+}
+
+/// Writes it all, and takes note of each part that the peer has taken: on a slow line that is the
+/// only sign of life for a while.
+async fn write_all<W>(writer: &mut W, chunks: &mut Chunks, link: &Link) -> io::Result<()>
+where
+    W: AsyncWrite + Unpin,
+{
+    while chunks.has_remaining() {
+        if writer.write_buf(chunks).await? == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        link.state.lock().last_taken = Instant::now();
+    }
+    writer.flush().await
 }
 
 /// Reads answers until the link ends.

@@ -180,6 +180,22 @@ async fn a_request_larger_than_the_pipe_is_written_whole_though_its_caller_is_go
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_peer_that_takes_a_large_request_bit_by_bit_shows_that_it_is_there() {
+    let (connection, mut peer) = open(|_| ()).await;
+    let begun = Instant::now();
+    let body = vec![Bytes::from(vec![7; 3 * PIPE_BYTES / 2])];
+    let reply = connection.send_raw::<MetadataRequest>(12, body, CallOptions::default());
+    drop(reply.await.unwrap());
+
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let while_it_takes_none = connection.last_taken();
+    peer.receive().await;
+
+    assert_eq!(while_it_takes_none, begun);
+    assert_eq!(connection.last_taken(), begun + Duration::from_secs(5));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_peer_that_hangs_up_fails_everything_at_once() {
     let (connection, mut peer) = open(|_| ()).await;
     let started = Instant::now();

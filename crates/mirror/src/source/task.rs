@@ -14,13 +14,15 @@
 //!
 //! [`asking`] puts questions about logs, [`beginning`] chooses where to read, [`settling`] finds out
 //! what copies hold; [`reading`] fetches, [`writing`] produces, [`storing`] keeps positions,
-//! [`leaders`] knows whom to ask, [`sizes`] how much; the rules are in [`crate::pipeline`].
+//! [`leaders`] knows whom to ask, [`lines`] on which connection, [`sizes`] how much; the rules are in
+//! [`crate::pipeline`].
 
 mod asking;
 mod beginning;
 mod entry;
 mod failing;
 mod leaders;
+mod lines;
 mod reading;
 mod settling;
 mod silence;
@@ -53,12 +55,13 @@ pub use self::entry::PartitionSpec;
 use self::entry::{Entries, Entry, EntryId, Pause};
 use self::failing::Failing;
 use self::leaders::{Side, View};
-use self::reading::{FetchDone, SourceBroker};
+use self::lines::{Connected, SourceBroker, TargetBroker};
+use self::reading::FetchDone;
 use self::settling::{Counted, Printed, Replayed, Unaccounted};
 use self::storing::{Confirmed, Stored};
 use self::timers::{Timer, Timers};
 use self::watching::WATCH_INTERVAL;
-use self::writing::{Gap, ProduceDone, TargetBroker};
+use self::writing::{Gap, ProduceDone};
 use super::positions::{PositionStore, WallClock};
 use crate::heavy_work::HeavyWork;
 use crate::pipeline::planner::Rules;
@@ -165,7 +168,7 @@ pub struct Task {
 
 /// Something that a request led to.
 enum Event {
-    Connected(Side, i32, Result<twinlog_kafka::connection::Connection>),
+    Connected(Side, Connected),
     Fetched(FetchDone),
     Produced(ProduceDone),
     Rebuilt(EntryId, u64, Rebuilt),
@@ -258,12 +261,8 @@ impl Task {
     fn on_event(&mut self, event: Event) {
         self.is_published = false;
         match event {
-            Event::Connected(Side::Source, broker, result) => {
-                self.on_source_connected(broker, result);
-            }
-            Event::Connected(Side::Target, broker, result) => {
-                self.on_target_connected(broker, result);
-            }
+            Event::Connected(Side::Source, connected) => self.on_source_connected(connected),
+            Event::Connected(Side::Target, connected) => self.on_target_connected(connected),
             Event::Fetched(done) => self.on_fetched(done),
             Event::Produced(done) => self.on_produced(done),
             Event::Rebuilt(id, round, rebuilt) => self.on_rebuilt(id, round, rebuilt),

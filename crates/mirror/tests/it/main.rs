@@ -7,6 +7,7 @@ mod faults;
 mod log;
 mod long_lines;
 mod made_anew;
+mod many_lines;
 mod outages;
 mod source_changes;
 mod support;

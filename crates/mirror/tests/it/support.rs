@@ -35,9 +35,11 @@ pub struct Clusters {
     pub source: Arc<MiniKafka>,
     pub target: Arc<MiniKafka>,
     source_client: Client,
-    budget: MemoryBudget,
+    pub budget: MemoryBudget,
     /// What the mirror's lines to source and target are longer, there and back.
     pub lines: [Duration; 2],
+    /// What each connection carries in a round trip.
+    pub window: usize,
 }
 
 impl Clusters {
@@ -66,6 +68,7 @@ impl Clusters {
             target: cluster("target", 2, target),
             budget: MemoryBudget::new(64 << 20),
             lines: [Duration::ZERO; 2],
+            window: usize::MAX,
         })
     }
 
@@ -78,6 +81,7 @@ impl Clusters {
     pub fn mirror_as(&self, config: FlowConfig) -> FlowHandle {
         let (source, target) = (self.source.clone(), self.target.clone());
         let [to_source, to_target] = self.lines;
+        let window = self.window;
         let context = MirrorContext {
             transport_of: Arc::new(move |config| {
                 let host = &config.bootstrap[0].host;
@@ -89,7 +93,7 @@ impl Clusters {
                 let config = InMemory::client_config(cluster).expect("addresses of our own");
                 match line {
                     Duration::ZERO => config.transport,
-                    line => Arc::new(LongLine::over(config.transport, line)),
+                    line => Arc::new(LongLine::over(config.transport, line).with_window(window)),
                 }
             }),
             budget: self.budget.clone(),

@@ -79,7 +79,7 @@ impl Task {
                     return;
                 };
                 entry.is_asked = true;
-                self.targets.entry(leader.broker).or_default().look.push(id);
+                self.target_broker(leader.broker).look.push(id);
             }
         }
     }
@@ -113,7 +113,7 @@ impl Task {
         }
         let brokers: Vec<i32> = self.targets.keys().copied().collect();
         for id in brokers {
-            let broker = self.targets.entry(id).or_default();
+            let broker = self.target_broker(id);
             if broker.is_looking || broker.look.is_empty() {
                 continue;
             }

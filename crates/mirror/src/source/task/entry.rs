@@ -8,6 +8,7 @@ use twinlog_core::offsets::{TargetMark, TargetTail};
 use twinlog_core::records::connect_offset::Position;
 use twinlog_kafka::metadata::Leader;
 
+use super::lines::Line;
 use super::watching::Progress;
 use crate::pipeline::lane::Lane;
 use crate::pipeline::planner::Rules;
@@ -72,7 +73,12 @@ pub struct Entry {
     /// The replica that the leader wants us to read from (KIP-392).
     pub preferred_replica: Option<i32>,
     pub reading: Reading,
-    /// Whether it is in the ready queue of its target broker.
+    /// Its place among those of its source's leader, and of its target's: says which line it is on.
+    pub source_rank: usize,
+    pub target_rank: usize,
+    /// The line to the target that it was sent on last.
+    pub writing: Option<Line>,
+    /// Whether it is in the ready queue of that line.
     pub is_ready: bool,
     /// The last produce request it was in: a request takes one batch of a partition.
     pub last_request: u64,
@@ -133,10 +139,10 @@ pub enum Locate {
 pub enum Reading {
     /// In no session.
     Out,
-    /// In this broker's session.
-    In(i32),
-    /// To be in this broker's session again when its queue has drained.
-    Held(i32),
+    /// In the session of this line.
+    In(Line),
+    /// To be in the session of this line again when its queue has drained.
+    Held(Line),
 }
 
 /// Why and since when a partition stands still.
@@ -184,6 +190,9 @@ impl Entry {
             target_leader: None,
             preferred_replica: None,
             reading: Reading::Out,
+            source_rank: 0,
+            target_rank: 0,
+            writing: None,
             is_ready: false,
             last_request: 0,
             is_confirmed: false,

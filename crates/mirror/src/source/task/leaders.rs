@@ -88,12 +88,23 @@ impl Task {
         if before == found {
             return false;
         }
+        let came = found.filter(|now| before.is_none_or(|then| then.broker != now.broker));
         match side {
             Side::Source => {
                 entry.preferred_replica = None;
+                if let Some(leader) = came {
+                    entry.source_rank =
+                        self.sources.entry(leader.broker).or_default().spread.rank();
+                }
                 self.on_source_leader(id);
             }
-            Side::Target => entry.is_ready = false,
+            Side::Target => {
+                entry.is_ready = false;
+                if let Some(leader) = came {
+                    entry.target_rank =
+                        self.targets.entry(leader.broker).or_default().spread.rank();
+                }
+            }
         }
         true
     }

@@ -1,6 +1,7 @@
-//! The source half of a task: one fetch session and at most one fetch under way per broker.
+//! The source half of a task: one fetch session and at most one fetch under way per line to a
+//! broker; near ones have one line.
 //!
-//! A partition is in the session of its leader, or of the replica the leader names, while it may
+//! A partition is in a session of its leader, or of the replica the leader names, while it may
 //! take more. One whose queue is full leaves the session; while there are such, fetches wait only
 //! briefly, so that it comes back as soon as it has drained.
 
@@ -12,13 +13,15 @@ use twinlog_core::ids::UpstreamOffset;
 use twinlog_kafka::client::Purpose;
 use twinlog_kafka::connection::{CallOptions, Connection};
 use twinlog_kafka::error::{Class, Error, ErrorCode, Result};
-use twinlog_kafka::fetch::{FetchPosition, FetchSession, Fetched, FetchedPartition, Isolation};
+use twinlog_kafka::fetch::{FetchPosition, FetchedPartition, Isolation};
 use twinlog_kafka::wire::{FetchRequest, FetchResponse};
 
 use super::entry::{Entry, EntryId, Locate, Reading, Start};
 use super::leaders::Side;
+use super::lines::Line;
+use super::sizes::Answer;
 use super::timers::Timer;
-use super::{Event, FailureRow, Task, log_failure, sizes};
+use super::{Connected, Event, Task, log_failure, sizes};
 use crate::pipeline::lane::Order;
 use crate::pipeline::overlap::Unmet;
 use crate::pipeline::planner::{Aborted, Trouble, check_places};
@@ -26,8 +29,6 @@ use crate::pipeline::rebuild::{Rebuilt, Stopped, rebuild};
 use crate::status::PauseReason;
 use crate::verdict::{Refused, Verdict, verdict};
 
-/// The least a fetch asks for; what an idle one holds of the budget.
-const FETCH_BYTES_MIN: usize = 1 << 20;
 /// How long a fetch may wait for records while partitions wait to come back.
 const BRIEF_WAIT: Duration = Duration::from_millis(10);
 /// A fetch that brings few bytes is not followed by the next one sooner than this after it began:
@@ -48,66 +49,26 @@ pub struct Rebuilding {
     under_way: usize,
 }
 
-/// One broker of the source.
-pub struct SourceBroker {
-    pub session: FetchSession,
-    pub connection: Option<Connection>,
-    pub is_connecting: bool,
-    pub is_fetching: bool,
-    /// Partitions that wait for their queues to drain.
-    pub held: usize,
-    pub fetch_bytes: usize,
-    /// To the broker and back.
-    pub distance: Duration,
-    /// Partitions to ask for the ends of their logs.
-    pub locate: Vec<EntryId>,
-    pub is_locating: bool,
-    pub not_before: Option<Instant>,
-    /// When to fetch again, if not at once.
-    pub next_fetch: Option<Instant>,
-    pub failures: u32,
-    pub told: FailureRow,
-}
-
 /// A fetch that has ended.
 pub struct FetchDone {
-    broker: i32,
+    line: Line,
     since: Instant,
     asked_bytes: usize,
     result: Result<FetchResponse>,
 }
 
 impl Task {
-    pub(super) fn source_broker(&mut self, broker: i32) -> &mut SourceBroker {
-        let options = &self.config.fetch;
-        self.sources.entry(broker).or_insert_with(|| SourceBroker {
-            session: FetchSession::new(options.clone()),
-            connection: None,
-            is_connecting: false,
-            is_fetching: false,
-            held: 0,
-            fetch_bytes: FETCH_BYTES_MIN,
-            distance: Duration::ZERO,
-            locate: Vec::new(),
-            is_locating: false,
-            not_before: None,
-            next_fetch: None,
-            failures: 0,
-            told: FailureRow::default(),
-        })
-    }
-
-    /// How far away a partition's brokers are: to the source's, and to the one further off.
+    /// How far away a partition's brokers are: the source's, and the one further off.
     fn distances(&self, entry: &Entry) -> (Duration, Duration) {
         let source = entry.source_leader.and_then(|leader| {
             let broker = entry.preferred_replica.unwrap_or(leader.broker);
-            self.sources.get(&broker)?.connection.as_ref()
+            self.sources.get(&broker)
         });
         let target = entry
             .target_leader
-            .and_then(|leader| self.targets.get(&leader.broker)?.connection.as_ref());
-        let source = source.map_or(Duration::ZERO, Connection::round_trip);
-        let target = target.map_or(Duration::ZERO, Connection::round_trip);
+            .and_then(|leader| self.targets.get(&leader.broker));
+        let source = source.map_or(Duration::ZERO, |broker| broker.spread.distance);
+        let target = target.map_or(Duration::ZERO, |broker| broker.spread.distance);
         (source, source.max(target))
     }
 
@@ -127,10 +88,11 @@ impl Task {
         let reading = match (lane, entry.source_leader) {
             (Some(lane), Some(leader)) => {
                 let broker = entry.preferred_replica.unwrap_or(leader.broker);
+                let line = self.line_from(entry, broker);
                 let (_, distance) = self.distances(entry);
                 match lane.bytes() < sizes::lane_bytes(distance, self.context.budget.limit()) {
-                    true => Reading::In(broker),
-                    false => Reading::Held(broker),
+                    true => Reading::In(line),
+                    false => Reading::Held(line),
                 }
             }
             _ => Reading::Out,
@@ -161,17 +123,17 @@ impl Task {
             });
         let before = std::mem::replace(&mut entry.reading, reading);
         match before {
-            Reading::In(broker) if before != reading => {
-                self.source_broker(broker).session.remove(&partition);
+            Reading::In(line) if before != reading => {
+                self.source_line(line).session.remove(&partition);
             }
-            Reading::Held(broker) if before != reading => self.source_broker(broker).held -= 1,
+            Reading::Held(line) if before != reading => self.source_line(line).held -= 1,
             Reading::Out | Reading::In(_) | Reading::Held(_) => {}
         }
         match (reading, position) {
-            (Reading::In(broker), Some(position)) => {
-                self.source_broker(broker).session.set(&partition, position);
+            (Reading::In(line), Some(position)) => {
+                self.source_line(line).session.set(&partition, position);
             }
-            (Reading::Held(broker), _) if before != reading => self.source_broker(broker).held += 1,
+            (Reading::Held(line), _) if before != reading => self.source_line(line).held += 1,
             _ => {}
         }
     }
@@ -209,64 +171,69 @@ impl Task {
 
     pub(super) fn dispatch_reading(&mut self) {
         let now = Instant::now();
-        let brokers: Vec<i32> = self.sources.keys().copied().collect();
-        for id in brokers {
-            let broker = self.source_broker(id);
-            let is_due = broker.not_before.is_none_or(|at| at <= now);
-            let is_due = is_due && broker.next_fetch.is_none_or(|at| at <= now);
-            if broker.is_fetching || broker.is_connecting || broker.session.is_empty() || !is_due {
-                continue;
-            }
-            match broker
-                .connection
-                .clone()
-                .filter(|connection| !connection.is_closed())
-            {
-                Some(connection) => self.start_fetch(id, connection),
+        let due = self.sources.iter().filter(|(_, it)| it.health.is_due(now));
+        let lines = due.flat_map(|(broker, it)| {
+            let lines = it.lines.iter().enumerate();
+            lines.filter_map(|(number, line)| {
+                let is_due = line.next_fetch.is_none_or(|at| at <= now);
+                let is_busy = line.is_fetching || line.is_connecting || line.session.is_empty();
+                (is_due && !is_busy).then_some(Line {
+                    broker: *broker,
+                    number,
+                })
+            })
+        });
+        for line in lines.collect::<Vec<Line>>() {
+            match self.source_line(line).open() {
+                Some(connection) => self.start_fetch(line, connection),
                 None => {
-                    broker.is_connecting = true;
-                    let (source, purpose) = (
-                        self.context.source.clone(),
-                        Purpose::Fetch(self.config.index),
-                    );
-                    self.push(async move {
-                        Event::Connected(Side::Source, id, source.connection(id, purpose).await)
-                    });
+                    self.source_line(line).is_connecting = true;
+                    let purpose = Purpose::Fetch(line.purpose(self.config.index));
+                    self.connect(Side::Source, line, purpose);
                 }
             }
         }
     }
 
-    pub(super) fn on_source_connected(&mut self, id: i32, result: Result<Connection>) {
-        self.source_broker(id).is_connecting = false;
+    pub(super) fn on_source_connected(&mut self, connected: Connected) {
+        let Connected {
+            line,
+            since,
+            result,
+        } = connected;
+        self.source_line(line).is_connecting = false;
         match result {
-            Ok(connection) => self.source_broker(id).connection = Some(connection),
-            Err(error) => self.on_source_broker_failed(id, &error),
+            Ok(connection) => {
+                self.source_line(line).connection = Some(connection);
+                self.source_broker(line.broker).measure();
+            }
+            Err(error) => self.on_source_line_failed(line, since, &error),
         }
     }
 
-    fn start_fetch(&mut self, id: i32, connection: Connection) {
+    fn start_fetch(&mut self, id: Line, connection: Connection) {
         let budget = self.context.budget.clone();
         let fetch_bytes_max = self.config.fetch_bytes_max;
-        let broker = self.source_broker(id);
-        let version_max = Some(broker.session.version_max());
+        let since = Instant::now();
+        let least = self.source_bytes_min();
+        let line = self.source_line(id);
+        let version_max = Some(line.session.version_max());
         let version = match connection.version_of::<FetchRequest>(version_max) {
             Ok(version) => version,
-            Err(error) => return self.on_source_broker_failed(id, &error),
+            Err(error) => return self.on_source_line_failed(id, since, &error),
         };
-        broker.distance = connection.round_trip();
-        let asked_bytes = broker
+        let asked_bytes = line
             .fetch_bytes
+            .max(least)
             .min(budget.limit() / 2)
             .min(fetch_bytes_max);
         let spare_bytes = sizes::spare_bytes(budget.limit());
         let bytes = i32::try_from(asked_bytes).unwrap_or(i32::MAX);
-        let mut request = broker.session.build(version, bytes);
-        if broker.held > 0 {
+        let mut request = line.session.build(version, bytes);
+        if line.held > 0 {
             request.max_wait_ms = request.max_wait_ms.min(BRIEF_WAIT.as_millis() as i32);
         }
-        broker.is_fetching = true;
-        let since = Instant::now();
+        line.is_fetching = true;
         self.push(async move {
             let mut share = budget.reserve(asked_bytes + spare_bytes).await;
             share.resize(asked_bytes);
@@ -277,7 +244,7 @@ impl Task {
             };
             let result = connection.call_with(&request, options).await;
             Event::Fetched(FetchDone {
-                broker: id,
+                line: id,
                 since,
                 asked_bytes,
                 result,
@@ -286,60 +253,105 @@ impl Task {
     }
 
     pub(super) fn on_fetched(&mut self, done: FetchDone) {
-        let broker = self.source_broker(done.broker);
-        broker.is_fetching = false;
+        let line = self.source_line(done.line);
+        line.is_fetching = false;
         let fetched = match done.result {
-            Ok(response) => broker.session.interpret(response),
+            Ok(response) => line.session.interpret(response),
             Err(error) => {
-                broker.session.reset();
+                line.session.reset();
                 Err(error)
             }
         };
         match fetched {
             Ok(fetched) => {
-                broker.failures = 0;
-                broker.adapt(&fetched, done.asked_bytes);
                 let next = done.since + FETCH_INTERVAL;
                 let is_soon = next > Instant::now() && fetched.bytes() < FETCH_BYTES_FEW;
-                broker.next_fetch = is_soon.then_some(next);
+                line.next_fetch = is_soon.then_some(next);
                 if is_soon {
                     self.timers.set(next, Timer::Wake);
                 }
+                let answer = Answer {
+                    most: done.asked_bytes,
+                    bytes: fetched.bytes(),
+                    took: done.since.elapsed(),
+                };
+                self.on_source_answered(done.line, answer);
                 for partition in fetched.partitions {
-                    self.on_fetched_partition(done.broker, partition);
+                    self.on_fetched_partition(done.line, partition);
                 }
+                self.spread_line(done.line);
             }
             // The session was reset already; the next request opens a new one.
             Err(error) if error.class() == Class::ResetFetchSession => {}
-            Err(error) => self.on_source_broker_failed(done.broker, &error),
+            Err(error) => self.on_source_line_failed(done.line, done.since, &error),
         }
     }
 
-    fn on_source_broker_failed(&mut self, id: i32, error: &Error) {
-        let failures = self.source_broker(id).failures;
-        let pause = self.config.backoff.pause(failures, &mut self.random);
-        let broker = self.source_broker(id);
-        log_failure("fetch from the source", error, broker.told.next());
-        broker.failures = failures.saturating_add(1);
-        broker.connection = None;
-        broker.not_before = Some(Instant::now() + pause);
-        self.counters.retries += 1;
-        self.timers.set(Instant::now() + pause, Timer::Wake);
-        let led = self
+    /// Adapts what is asked for, and the number of lines.
+    fn on_source_answered(&mut self, id: Line, answer: Answer) {
+        let (budget, brokers) = (self.context.budget.limit(), self.sources.len());
+        let least = self.source_bytes_min();
+        let broker = self.source_broker(id.broker);
+        broker.health.failures = 0;
+        broker.on_carried(
+            answer.bytes,
+            sizes::lines_max(broker.spread.distance, budget, brokers),
+        );
+        let distance = broker.spread.distance;
+        let most = sizes::fetch_bytes_max(distance) / broker.lines_used().max(1);
+        self.source_line(id).fetch_bytes = sizes::next_bytes(answer, distance, least..=most);
+    }
+
+    /// Moves the partitions of a line on which nothing is under way to those that they belong on, if
+    /// the number of lines has changed.
+    fn spread_line(&mut self, line: Line) {
+        let lines = self.source_broker(line.broker).spread.lines();
+        let before = std::mem::replace(&mut self.source_line(line).lines, lines);
+        if before != lines {
+            for id in self.read_on(|reading| *reading == line) {
+                self.touch(id);
+            }
+        }
+    }
+
+    /// The partitions that are read on some lines.
+    fn read_on(&self, is_one: impl Fn(&Line) -> bool) -> Vec<EntryId> {
+        let read = self
             .entries
             .iter()
-            .filter(|(_, entry)| entry.reading == Reading::In(id));
-        let led: Vec<EntryId> = led.map(|(id, _)| id).collect();
-        for id in led {
-            if let Some(entry) = self.entries.get_mut(id) {
+            .filter(|(_, entry)| match &entry.reading {
+                Reading::In(line) => is_one(line),
+                Reading::Out | Reading::Held(_) => false,
+            });
+        read.map(|(id, _)| id).collect()
+    }
+
+    /// Something begun at `since` failed.
+    fn on_source_line_failed(&mut self, id: Line, since: Instant, error: &Error) {
+        let failures = self.source_broker(id.broker).health.failures;
+        let pause = self.config.backoff.pause(failures, &mut self.random);
+        let not_before = Instant::now() + pause;
+        self.timers.set(not_before, Timer::Wake);
+        let line = self.source_line(id);
+        line.connection = None;
+        // It may have been too much to come in time.
+        line.fetch_bytes = 0;
+        let health = &mut self.source_broker(id.broker).health;
+        let Some(told) = health.on_failed(since, not_before) else {
+            return;
+        };
+        log_failure("fetch from the source", error, told);
+        self.counters.retries += 1;
+        for led in self.read_on(|line| line.broker == id.broker) {
+            if let Some(entry) = self.entries.get_mut(led) {
                 entry.preferred_replica = None;
             }
-            self.on_stale_leader(id, Side::Source);
-            self.touch(id);
+            self.on_stale_leader(led, Side::Source);
+            self.touch(led);
         }
     }
 
-    fn on_fetched_partition(&mut self, broker: i32, fetched: FetchedPartition) {
+    fn on_fetched_partition(&mut self, line: Line, fetched: FetchedPartition) {
         let Some(id) = self.entries.by_source(&fetched.partition) else {
             return;
         };
@@ -347,7 +359,7 @@ impl Task {
         let Some(entry) = self.entries.get_mut(id) else {
             return;
         };
-        if entry.reading != Reading::In(broker) {
+        if entry.reading != Reading::In(line) {
             return;
         }
         if fetched.error != ErrorCode::NONE {
@@ -522,19 +534,6 @@ fn log_unmet(unmet: Unmet) {
         tracing::info!(%from, records, "the source has lost records since they were copied: going on behind them");
     } else {
         tracing::warn!(%from, "the source's log has changed since it was copied, by compaction or retention: copying again from here on, so that nothing is lost");
-    }
-}
-
-impl SourceBroker {
-    /// Asks for more while answers are full, and for less while they are nearly empty.
-    fn adapt(&mut self, fetched: &Fetched, asked_bytes: usize) {
-        let got = fetched.bytes();
-        if got >= asked_bytes / 2 {
-            let most = sizes::fetch_bytes_max(self.distance);
-            self.fetch_bytes = (self.fetch_bytes * 2).min(most);
-        } else if got < asked_bytes / 8 {
-            self.fetch_bytes = (self.fetch_bytes / 2).max(FETCH_BYTES_MIN);
-        }
     }
 }
 

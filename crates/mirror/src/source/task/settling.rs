@@ -97,7 +97,7 @@ impl Unaccounted {
 
 impl Task {
     pub(super) fn on_looked(&mut self, looked: Looked) {
-        self.targets.entry(looked.broker).or_default().is_looking = false;
+        self.target_broker(looked.broker).is_looking = false;
         for (id, result) in looked.results {
             let Some(entry) = self.entries.get_mut(id) else {
                 continue;

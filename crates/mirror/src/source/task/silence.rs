@@ -8,12 +8,15 @@ use tokio::time::Instant;
 use twinlog_kafka::retry::is_told;
 
 use super::entry::EntryId;
+use super::lines::TargetBroker;
 use super::timers::Timer;
 use super::{FailureRow, Task};
 use crate::pipeline::writer::IN_FLIGHT_MAX;
 
 /// An answer that takes longer is more than a slow disk.
 const SILENT_AFTER: Duration = Duration::from_secs(1);
+/// And more than what is under way at least on a line that carries 100 KiB in a round trip.
+const ROUND_TRIPS: u32 = 10;
 /// Larger requests are not needed to fill a line.
 const REQUEST_BYTES_MAX: usize = 4 << 20;
 
@@ -28,9 +31,9 @@ pub struct Silence {
     is_told: bool,
 }
 
-/// What a produce request may hold: half of the memory may be on its way, over all brokers.
-pub fn request_bytes_max(budget: usize, brokers: usize) -> usize {
-    (budget / 2 / brokers.max(1) / IN_FLIGHT_MAX).min(REQUEST_BYTES_MAX)
+/// What a produce request may hold: half of the memory may be on its way, over all lines.
+pub fn request_bytes_max(budget: usize, lines: usize) -> usize {
+    (budget / 2 / lines.max(1) / IN_FLIGHT_MAX).min(REQUEST_BYTES_MAX)
 }
 
 impl Task {
@@ -43,17 +46,19 @@ impl Task {
 
     /// Takes note that a broker owes an answer.
     pub(super) fn on_target_asked(&mut self, id: i32) {
-        let silence = &mut self.targets.entry(id).or_default().silence;
+        let broker = self.target_broker(id);
+        let patience = broker.patience();
+        let silence = &mut broker.silence;
         let since = *silence.since.get_or_insert_with(Instant::now);
         if !std::mem::replace(&mut silence.is_watched, true) {
-            self.timers.set(since + SILENT_AFTER, Timer::Silence(id));
+            self.timers.set(since + patience, Timer::Silence(id));
         }
     }
 
     /// Takes note that a broker has answered, or that one of its requests is given up.
     pub(super) fn on_target_answered(&mut self, id: i32) {
-        let broker = self.targets.entry(id).or_default();
-        let is_asked = broker.in_flight > 0 || broker.is_connecting;
+        let broker = self.target_broker(id);
+        let is_asked = broker.is_asked();
         broker.silence.since = None;
         let was_long = std::mem::take(&mut broker.silence.is_long);
         let was_told = std::mem::take(&mut broker.silence.is_told);
@@ -71,12 +76,16 @@ impl Task {
     }
 
     pub(super) fn watch_silence(&mut self, id: i32, now: Instant) {
-        let silence = &mut self.targets.entry(id).or_default().silence;
+        let broker = self.target_broker(id);
+        let (last_taken, patience) = (broker.last_taken(), broker.patience());
+        let silence = &mut broker.silence;
         silence.is_watched = false;
-        let Some(since) = silence.since else {
+        let Some(since) = &mut silence.since else {
             return;
         };
-        if now < since + SILENT_AFTER {
+        // On a slow line an answer takes long, but what it is to follow moves.
+        *since = last_taken.map_or(*since, |taken| taken.max(*since));
+        if now < *since + patience {
             return self.on_target_asked(id);
         }
         silence.is_long = true;
@@ -103,18 +112,25 @@ impl Task {
     }
 }
 
+impl TargetBroker {
+    /// How long it may owe an answer.
+    fn patience(&self) -> Duration {
+        SILENT_AFTER + self.spread.distance * ROUND_TRIPS
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_is_on_its_way_is_half_of_the_memory_at_most() {
-        for (budget, brokers, expected) in [
+        for (budget, lines, expected) in [
             (64 << 20, 1, 4 << 20),
             (64 << 20, 4, (8 << 20) / 5),
             (4 << 20, 2, (1 << 20) / 5),
         ] {
-            assert_eq!(request_bytes_max(budget, brokers), expected);
+            assert_eq!(request_bytes_max(budget, lines), expected);
         }
     }
 }

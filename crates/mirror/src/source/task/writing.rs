@@ -1,8 +1,7 @@
-//! The target half of a task: up to five produce requests under way per broker, many partitions in
-//! each, one batch per partition, sent at once.
+//! The target half of a task: up to five produce requests under way per line to a broker, many
+//! partitions in each, one batch per partition, sent at once.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 use tokio::time::Instant;
 use twinlog_core::ids::DownstreamOffset;
@@ -15,9 +14,11 @@ use twinlog_kafka::produce::{self, ProduceItem, ProduceOptions, Produced};
 
 use super::entry::{Entry, EntryId, Objection};
 use super::leaders::Side;
-use super::silence::{Silence, request_bytes_max};
+use super::lines::{Connected, Line};
+use super::silence::request_bytes_max;
+use super::sizes::Answer;
 use super::timers::Timer;
-use super::{Event, FailureRow, Task, log_failure};
+use super::{Event, Task, log_failure, sizes};
 use crate::pipeline::joining::Joining;
 use crate::pipeline::writer::{Acked, IN_FLIGHT_MAX};
 use crate::source::logs;
@@ -26,25 +27,6 @@ use crate::verdict::{Verdict, verdict};
 /// Batches older than this the broker may forget while they are sent: half of the time after which
 /// it does so as a rule (`producer.id.expiration.ms`).
 const YOUNG_MS: i64 = 12 * 3_600_000;
-
-/// One broker of the target.
-#[derive(Default)]
-pub struct TargetBroker {
-    pub connection: Option<Connection>,
-    pub is_connecting: bool,
-    /// Produce requests under way.
-    pub in_flight: usize,
-    /// Whether it owes an answer.
-    pub silence: Silence,
-    /// Partitions that may send.
-    pub ready: VecDeque<EntryId>,
-    /// Partitions whose logs are to be looked at.
-    pub look: Vec<EntryId>,
-    pub is_looking: bool,
-    pub not_before: Option<Instant>,
-    pub failures: u32,
-    pub told: FailureRow,
-}
 
 /// Records that stand before a batch of ours and were not expected there.
 pub struct Gap {
@@ -56,15 +38,23 @@ pub struct Gap {
 /// Of more records in a gap only the first are looked at.
 const GAP_MAX: i64 = 100_000;
 
+/// What a produce request holds.
+#[derive(Default)]
+struct Sent {
+    tickets: Vec<(EntryId, u64)>,
+    bytes: usize,
+}
+
 /// A produce request that has ended.
 pub struct ProduceDone {
-    broker: i32,
-    sent: Vec<(EntryId, u64)>,
+    line: Line,
+    since: Instant,
+    sent: Sent,
     result: Result<Vec<Produced>>,
 }
 
 impl Task {
-    /// Puts a partition that may send into its broker's queue.
+    /// Puts a partition that may send into the queue of its line.
     pub(super) fn schedule_sending(&mut self, id: EntryId) {
         let Some(entry) = self.entries.get_mut(id) else {
             return;
@@ -87,67 +77,78 @@ impl Task {
         let Some(leader) = entry.target_leader else {
             return;
         };
+        let broker = self.targets.entry(leader.broker).or_default();
+        let line = Line {
+            broker: leader.broker,
+            number: broker.spread.number(entry.target_rank),
+        };
+        if !entry.may_write_on(line) {
+            return;
+        }
+        entry.writing = Some(line);
         entry.is_ready = true;
-        self.targets
-            .entry(leader.broker)
-            .or_default()
-            .ready
-            .push_back(id);
+        broker.line(line.number).ready.push_back(id);
     }
 
     pub(super) fn dispatch_writing(&mut self) {
         let now = Instant::now();
-        let brokers: Vec<i32> = self.targets.keys().copied().collect();
-        for id in brokers {
-            let broker = self.targets.entry(id).or_default();
-            let is_due = broker.not_before.is_none_or(|at| at <= now);
-            if broker.ready.is_empty() || broker.is_connecting || !is_due {
-                continue;
-            }
-            match broker
-                .connection
-                .clone()
-                .filter(|connection| !connection.is_closed())
-            {
-                Some(connection) => self.start_produce(id, &connection),
+        let due = self.targets.iter().filter(|(_, it)| it.health.is_due(now));
+        let lines = due.flat_map(|(broker, it)| {
+            let lines = it.lines.iter().enumerate();
+            let ready = lines.filter(|(_, line)| !line.ready.is_empty() && !line.is_connecting);
+            ready.map(|(number, _)| Line {
+                broker: *broker,
+                number,
+            })
+        });
+        for line in lines.collect::<Vec<Line>>() {
+            match self.target_line(line).open() {
+                Some(connection) => self.start_produce(line, &connection),
                 None => {
-                    broker.is_connecting = true;
-                    self.on_target_asked(id);
-                    let (target, purpose) = (
-                        self.context.target.clone(),
-                        Purpose::Produce(self.config.index),
-                    );
-                    self.push(async move {
-                        Event::Connected(Side::Target, id, target.connection(id, purpose).await)
-                    });
+                    self.target_line(line).is_connecting = true;
+                    self.on_target_asked(line.broker);
+                    let purpose = Purpose::Produce(line.purpose(self.config.index));
+                    self.connect(Side::Target, line, purpose);
                 }
             }
         }
     }
 
-    pub(super) fn on_target_connected(&mut self, id: i32, result: Result<Connection>) {
-        let broker = self.targets.entry(id).or_default();
-        broker.is_connecting = false;
+    pub(super) fn on_target_connected(&mut self, connected: Connected) {
+        let Connected {
+            line,
+            since,
+            result,
+        } = connected;
+        self.target_line(line).is_connecting = false;
         match result {
-            Ok(connection) => broker.connection = Some(connection),
-            Err(error) => self.on_target_broker_failed(id, &error),
+            Ok(connection) => {
+                self.target_line(line).connection = Some(connection);
+                self.target_broker(line.broker).measure();
+            }
+            Err(error) => self.on_target_line_failed(line, since, &error),
         }
-        self.on_target_answered(id);
+        self.on_target_answered(line.broker);
     }
 
     /// Sends as many requests as may be under way.
-    fn start_produce(&mut self, id: i32, connection: &Connection) {
+    fn start_produce(&mut self, line: Line, connection: &Connection) {
         loop {
-            let broker = self.targets.entry(id).or_default();
-            if broker.in_flight >= IN_FLIGHT_MAX {
+            let least = self.target_bytes_min();
+            let it = self.target_line(line);
+            let room = it.under_way_max.max(least).saturating_sub(it.under_way);
+            if room == 0 || it.in_flight >= IN_FLIGHT_MAX {
                 return;
             }
-            let (items, sent) = self.gather(id, connection.round_trip());
+            let (items, sent) = self.gather(line, room);
             if items.is_empty() {
                 return;
             }
-            self.targets.entry(id).or_default().in_flight += 1;
-            self.on_target_asked(id);
+            let it = self.target_line(line);
+            it.in_flight += 1;
+            it.under_way += sent.bytes;
+            self.on_target_asked(line.broker);
+            let since = Instant::now();
             let connection = connection.clone();
             self.push(async move {
                 let result = async {
@@ -158,7 +159,8 @@ impl Task {
                         .await
                 };
                 Event::Produced(ProduceDone {
-                    broker: id,
+                    line,
+                    since,
                     result: result.await,
                     sent,
                 })
@@ -166,25 +168,28 @@ impl Task {
         }
     }
 
-    /// Takes one batch of each ready partition, in turn, until the request is full.
-    fn gather(&mut self, id: i32, round_trip: Duration) -> (Vec<ProduceItem>, Vec<(EntryId, u64)>) {
-        let (mut items, mut sent, mut bytes) = (Vec::new(), Vec::new(), 0);
+    /// Takes one batch of each ready partition, in turn, until the request is full, or there is no
+    /// more room.
+    fn gather(&mut self, line: Line, room: usize) -> (Vec<ProduceItem>, Sent) {
+        let (mut items, mut sent) = (Vec::new(), Sent::default());
         let request = self.next_request;
         self.next_request += 1;
-        let bytes_max = request_bytes_max(self.context.budget.limit(), self.targets.len());
-        let broker = self.targets.entry(id).or_default();
-        for _ in 0..broker.ready.len() {
-            if bytes >= bytes_max {
+        let bytes_max = request_bytes_max(self.context.budget.limit(), self.target_lines_used());
+        let bytes_max = bytes_max.min(room);
+        let broker = self.targets.entry(line.broker).or_default();
+        let round_trip = broker.spread.distance;
+        for _ in 0..broker.line(line.number).ready.len() {
+            if sent.bytes >= bytes_max {
                 break;
             }
-            let Some(ready) = broker.ready.pop_front() else {
+            let Some(ready) = broker.line(line.number).ready.pop_front() else {
                 break;
             };
             let Some(entry) = self.entries.get_mut(ready) else {
                 continue;
             };
             if entry.last_request == request {
-                broker.ready.push_back(ready);
+                broker.line(line.number).ready.push_back(ready);
                 continue;
             }
             let joining = Joining {
@@ -192,26 +197,36 @@ impl Task {
                 round_trip,
                 budget: &self.context.budget,
             };
-            let Some((item, ticket)) = entry.next_batch(id, &joining) else {
+            let Some((item, ticket)) = entry.next_batch(line, &joining) else {
                 continue;
             };
             entry.last_request = request;
-            bytes += item.body.len();
+            sent.bytes += item.body.len();
             items.push(item);
-            sent.push((ready, ticket));
+            sent.tickets.push((ready, ticket));
+            // One that belongs on another line by now goes on there when this one is done with it.
+            entry.is_ready &= broker.spread.number(entry.target_rank) == line.number;
             if entry.is_ready {
-                broker.ready.push_back(ready);
+                broker.line(line.number).ready.push_back(ready);
             }
         }
         (items, sent)
     }
 
     pub(super) fn on_produced(&mut self, done: ProduceDone) {
-        let broker_id = done.broker;
-        self.targets.entry(broker_id).or_default().in_flight -= 1;
+        let broker_id = done.line.broker;
+        let least = self.target_bytes_min();
+        let line = self.target_line(done.line);
+        let answer = Answer {
+            most: line.under_way_max.max(least),
+            bytes: line.under_way,
+            took: done.since.elapsed(),
+        };
+        line.in_flight -= 1;
+        line.under_way -= done.sent.bytes;
         match done.result {
             Err(error) => {
-                for (id, ticket) in &done.sent {
+                for (id, ticket) in &done.sent.tickets {
                     if let Some(lane) = self
                         .entries
                         .get_mut(*id)
@@ -220,17 +235,18 @@ impl Task {
                         lane.writer.on_doubt(*ticket);
                     }
                 }
-                self.on_target_broker_failed(done.broker, &error);
-                let not_before = self.targets.entry(done.broker).or_default().not_before;
-                for (id, _) in done.sent {
+                self.on_target_line_failed(done.line, done.since, &error);
+                let not_before = self.target_broker(broker_id).health.not_before;
+                for (id, _) in done.sent.tickets {
                     self.on_stale_leader(id, Side::Target);
                     self.hold_back(id, not_before);
                     self.touch(id);
                 }
             }
             Ok(answers) => {
-                self.targets.entry(done.broker).or_default().failures = 0;
-                let mut unanswered: BTreeMap<EntryId, u64> = done.sent.into_iter().collect();
+                self.on_target_line_answered(done.line, done.sent.bytes, answer);
+                let tickets = done.sent.tickets.into_iter();
+                let mut unanswered: BTreeMap<EntryId, u64> = tickets.collect();
                 for answer in answers {
                     let id = self.entries.by_target(&answer.partition);
                     let sent = id.and_then(|id| unanswered.remove_entry(&id));
@@ -244,6 +260,37 @@ impl Task {
             }
         }
         self.on_target_answered(broker_id);
+    }
+
+    /// Adapts what may be under way, and the number of lines.
+    fn on_target_line_answered(&mut self, line: Line, bytes: usize, answer: Answer) {
+        let (budget, brokers) = (self.context.budget.limit(), self.targets.len());
+        let least = self.target_bytes_min();
+        let most = sizes::under_way_max(budget, self.target_lines_used());
+        let broker = self.target_broker(line.broker);
+        broker.health.failures = 0;
+        let lines_max = sizes::lines_max(broker.spread.distance, budget, brokers);
+        let before = broker.spread.lines();
+        broker.on_carried(bytes, lines_max);
+        let distance = broker.spread.distance;
+        broker.line(line.number).under_way_max = sizes::next_bytes(answer, distance, least..=most);
+        if broker.spread.lines() != before {
+            self.spread_ready(line.broker);
+        }
+    }
+
+    /// Puts the partitions that may send into the queues of the lines that they belong on now.
+    fn spread_ready(&mut self, broker: i32) {
+        for number in 0..self.target_broker(broker).lines.len() {
+            let line = Line { broker, number };
+            for id in std::mem::take(&mut self.target_line(line).ready) {
+                let entry = self.entries.get_mut(id);
+                if let Some(entry) = entry.filter(|entry| entry.writing == Some(line)) {
+                    entry.is_ready = false;
+                    self.schedule_sending(id);
+                }
+            }
+        }
     }
 
     fn on_answer(&mut self, id: EntryId, ticket: u64, answer: &Produced) {
@@ -320,23 +367,24 @@ impl Task {
         self.touch(id);
     }
 
-    fn on_target_broker_failed(&mut self, id: i32, error: &Error) {
-        let broker = self.targets.entry(id).or_default();
-        let is_known =
-            broker.connection.is_none() && broker.not_before.is_some_and(|at| at > Instant::now());
-        if is_known {
-            // All that was under way on a connection fails with it.
-            return;
-        }
-        let failures = broker.failures;
+    /// Something begun at `since` failed.
+    fn on_target_line_failed(&mut self, line: Line, since: Instant, error: &Error) {
+        let id = line.broker;
+        let failures = self.target_broker(id).health.failures;
         let pause = self.config.backoff.pause(failures, &mut self.random);
-        broker.failures = failures.saturating_add(1);
-        broker.connection = None;
-        let not_before = Some(Instant::now() + pause);
-        broker.not_before = not_before;
+        let not_before = Instant::now() + pause;
+        self.timers.set(not_before, Timer::Wake);
+        let line = self.target_line(line);
+        line.connection = None;
+        // It may have been too much to be answered in time.
+        line.under_way_max = 0;
+        let health = &mut self.target_broker(id).health;
+        let Some(told) = health.on_failed(since, not_before) else {
+            return;
+        };
+        let not_before = health.not_before;
+        log_failure("write to the target", error, told);
         self.counters.retries += 1;
-        self.timers.set(Instant::now() + pause, Timer::Wake);
-        log_failure("write to the target", error, broker.told.next());
         let led = self.entries.iter().filter(|(_, entry)| {
             let leader = entry.target_leader.map(|leader| leader.broker);
             leader == Some(id)
@@ -448,12 +496,23 @@ impl Task {
 }
 
 impl Entry {
-    /// Takes the next batch for a broker out of the writer, unless the partition has moved or been
-    /// paused since it was put into that broker's queue. It stays ready if there is another.
-    fn next_batch(&mut self, broker: i32, joining: &Joining<'_>) -> Option<(ProduceItem, u64)> {
+    /// Whether a batch may be sent on this line: not while others are under way on another one to the
+    /// same broker, which may come in later.
+    fn may_write_on(&self, line: Line) -> bool {
+        let is_waiting = self
+            .lane
+            .as_ref()
+            .is_some_and(|lane| lane.writer.is_waiting());
+        let is_same = |before: Line| before == line || before.broker != line.broker;
+        !is_waiting || self.writing.is_none_or(is_same)
+    }
+
+    /// Takes the next batch for a line out of the writer, unless the partition has moved or been
+    /// paused since it was put into that line's queue. It stays ready if there is another.
+    fn next_batch(&mut self, line: Line, joining: &Joining<'_>) -> Option<(ProduceItem, u64)> {
         let leader = self
             .target_leader
-            .filter(|leader| leader.broker == broker)?;
+            .filter(|leader| leader.broker == line.broker && self.writing == Some(line))?;
         self.is_ready = false;
         if self.pause.is_some() || !self.is_anchored() {
             return None;
