@@ -1,49 +1,59 @@
 //! Mirroring side by side, in one run on the same brokers: Java MirrorMaker 2 as it comes and
-//! tuned, twinlog, and a bare TCP relay that moves the same bytes, which is the floor.
+//! tuned, twinlog, and for copies a bare TCP relay that moves the same bytes, which is the floor.
 //!
 //! ```text
 //!   for each workload:   Java producer ──> source broker          (once)
 //!     for each contender:  source broker ──> contender ──> target broker
 //!                          watched from outside: log ends of the target, /proc of the contender
 //! ```
+//!
+//! A workload is a file of its own that yields a [`report::Section`]; those that copy a backlog
+//! share [`backlog`].
 
+mod backlog;
+mod chart;
 mod contender;
+mod copy;
+mod far;
+mod idle;
+mod lab;
+mod latency;
+mod outage;
 mod relay;
 mod report;
-mod run;
+mod shapes;
 mod usage;
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use clap::Parser;
-use testkit::{Load, LoadSpec, RealKafka, TopicSpec};
+use clap::{Parser, ValueEnum};
 
 use crate::contender::Contender;
-use crate::report::Report;
-use crate::run::{Workload, measure};
+use crate::copy::Kinds;
+use crate::lab::Lab;
+use crate::report::{Report, Section};
 
-/// Filling a topic may take this long.
-const FILL: Duration = Duration::from_secs(900);
-
-/// Compares the speed of mirrors on this machine; writes `build/bench/results.md`.
+/// Compares mirrors on this machine; writes `build/bench/results.md` and `results.svg`.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Part of the full size, which is 1.2 GB per workload for records of 100 bytes and 2 GB for
-    /// others
+    /// What is measured, in this order
+    #[arg(long, value_delimiter = ',', value_enum, default_values_t = Workload::ALL)]
+    workloads: Vec<Workload>,
+    /// Part of the full size, which is 1 to 2 GB of records, 30 s or 10,000 partitions
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
-    /// Sizes of record values, in bytes
+    /// Sizes of record values in `copy`, in bytes
     #[arg(long, value_delimiter = ',', default_values_t = [100, 1000])]
     sizes: Vec<usize>,
-    /// Codecs of the source's batches
+    /// Codecs of the source's batches in `copy`
     #[arg(long, value_delimiter = ',', default_values_t = ["none", "lz4", "zstd"].map(String::from))]
     codecs: Vec<String>,
-    /// Who runs, in this order
+    /// Who runs, in this order, where it makes sense
     #[arg(long, value_delimiter = ',', value_enum, default_values_t = Contender::ALL)]
     contenders: Vec<Contender>,
-    /// Partitions of each topic
+    /// Partitions of each topic in `copy`
     #[arg(long, default_value_t = 6)]
     partitions: i32,
     /// The twinlog binary; the one beside this program unless given
@@ -54,66 +64,92 @@ struct Options {
     relay_to: Option<String>,
 }
 
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Workload {
+    /// Rate and cost of copying one topic: sizes and codecs
+    Copy,
+    /// What a mirror adds to latency at 5,000 records a second
+    Latency,
+    /// 10,000 partitions: time until all are mirrored, and cost when quiet
+    Idle,
+    /// 100 ms of round trip to either side
+    Far,
+    /// Batches of one record
+    Small,
+    /// 500 topics
+    Topics,
+    /// A topic of 1,000 partitions
+    Wide,
+    /// 5,000 partitions catch up after an outage
+    Outage,
+}
+
+impl Workload {
+    const ALL: [Self; 8] = [
+        Self::Copy,
+        Self::Latency,
+        Self::Idle,
+        Self::Far,
+        Self::Small,
+        Self::Topics,
+        Self::Wide,
+        Self::Outage,
+    ];
+
+    fn run(self, lab: &Lab, kinds: &Kinds<'_>) -> Result<Section> {
+        match self {
+            Self::Copy => copy::run(lab, kinds),
+            Self::Latency => latency::run(lab),
+            Self::Idle => idle::run(lab),
+            Self::Far => far::run(lab),
+            Self::Small => shapes::small(lab),
+            Self::Topics => shapes::topics(lab),
+            Self::Wide => shapes::wide(lab),
+            Self::Outage => outage::run(lab),
+        }
+    }
+}
+
 fn main() -> Result<()> {
     let options = Options::parse();
     if let Some(address) = &options.relay_to {
         return relay::run(address);
     }
     ensure!(options.scale > 0.0, "--scale must be above 0");
-    let twinlog = match &options.twinlog {
-        Some(path) => path.clone(),
+    let twinlog = match options.twinlog {
+        Some(path) => path,
         None => std::env::current_exe()
             .context("find this program")?
             .with_file_name("twinlog"),
     };
-    let workloads = options.sizes.iter().flat_map(|size| {
-        let codecs = options.codecs.iter();
-        codecs.map(move |codec| Workload::new(*size, codec, options.scale))
-    });
-
-    say("starting two brokers");
-    let broker = || {
-        let builder = RealKafka::builder().full_speed().heap("1g");
-        // Disk is given back before the next run needs it.
-        builder
-            .property("log.segment.delete.delay.ms", "1000")
-            .start()
+    let lab = Lab {
+        twinlog,
+        scale: options.scale,
+        contenders: options.contenders,
     };
-    let (source, target) = (broker()?, broker()?);
+    let kinds = Kinds {
+        sizes: &options.sizes,
+        codecs: &options.codecs,
+        partitions: options.partitions,
+    };
     let mut report = Report::default();
-    for workload in workloads {
-        let bytes = fill(&source, &workload, options.partitions)?;
-        for contender in &options.contenders {
-            say(&format!("{workload}: {contender}"));
-            let result = measure(*contender, &workload, bytes, &source, &target, &twinlog);
-            if let Err(error) = &result {
-                say(&format!("{contender} failed: {error:#}"));
+    let mut broken = Vec::new();
+    for workload in options.workloads {
+        match workload.run(&lab, &kinds) {
+            Ok(section) => report.add(section),
+            Err(error) => {
+                say(&format!("{workload:?} cannot be measured: {error:#}"));
+                broken.push(workload);
             }
-            report.add(&workload, *contender, result.ok());
         }
-        source.admin().delete_topics(&[workload.topic()])?;
+        // What was measured is kept, whatever becomes of the next.
+        report.save()?;
     }
-    let table = report.to_markdown();
-    say(&table);
-    report.save(&table)?;
+    say(&report.to_markdown());
+    ensure!(broken.is_empty(), "not measured: {broken:?}");
     ensure!(!report.has_failures(), "not every contender finished");
     Ok(())
-}
-
-/// Produces the workload's topic and returns its bytes on the source's disk.
-fn fill(source: &RealKafka, workload: &Workload, partitions: i32) -> Result<u64> {
-    let topic = TopicSpec::new(&workload.topic(), partitions).config("retention.ms", "-1");
-    say(&format!("{workload}: producing"));
-    source.admin().create_topic(&topic)?;
-    let spec = LoadSpec {
-        rate: None,
-        size_bytes: workload.size_bytes,
-        codec: workload.codec.clone(),
-        records: Some(workload.records),
-        ..LoadSpec::new(&source.bootstrap(), &workload.topic())
-    };
-    Load::start(&spec)?.finish(FILL)?;
-    source.stored_bytes(&workload.topic())
 }
 
 #[expect(

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::run::Measurement;
+use crate::backlog::Measurement;
 use crate::{now, usage};
 
 /// Bytes per read and write; larger ones leave the processor's cache and are slower.
@@ -42,8 +42,8 @@ pub fn run(address: &str) -> Result<()> {
     Ok(())
 }
 
-/// Sends `bytes` through a relay process.
-pub fn measure(bytes: u64) -> Result<Measurement> {
+/// Sends `bytes`, which are so many `records`, through a relay process.
+pub fn measure(records: u64, bytes: u64) -> Result<Measurement> {
     let sink = TcpListener::bind(("127.0.0.1", 0)).context("listen")?;
     let started = now();
     let mut relay = spawn(&sink.local_addr().context("own address")?.to_string())?;
@@ -71,10 +71,12 @@ pub fn measure(bytes: u64) -> Result<Measurement> {
     let measurement = Measurement {
         first_record,
         copying: ended - first_record,
+        copied: records,
         copied_bytes: bytes,
         cpu_starting: Duration::ZERO,
         cpu_copying: usage::cpu(pid)?,
         peak_memory_bytes: usage::peak_memory_bytes(pid)?,
+        cut_of: None,
     };
     drop(relay.stdin.take());
     relay.wait().context("end of the relay")?;
