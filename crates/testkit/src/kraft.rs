@@ -70,9 +70,9 @@ pub(crate) fn lay_out(
                 .push(format!("CONTROLLER://{controller_address}"));
         }
         let mut link = None;
-        if let Some(one_way) = wanted.slow_link {
+        if let Some(line) = wanted.slow_link {
             let far = Port::claim()?;
-            let slow = SlowLink::start(&far.address(), one_way)?;
+            let slow = SlowLink::start(&far.address(), line)?;
             listeners.here.push(format!("FAR://{}", far.address()));
             listeners
                 .advertised

@@ -49,6 +49,6 @@ pub use mirror_maker::JavaMirrorMaker;
 pub use process::{ManagedProcess, Signal};
 pub use real_kafka::{RealKafka, RealKafkaBuilder};
 pub use scratch::ScratchDir;
-pub use slow_link::SlowLink;
+pub use slow_link::{Line, SlowLink};
 pub use topic_dump::{DumpedRecord, dump_topic};
 pub use twinlog_process::TwinlogProcess;

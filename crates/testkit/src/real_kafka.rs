@@ -10,7 +10,7 @@ use crate::jars::{Jars, KafkaVersion};
 use crate::node::Node;
 use crate::process::{ManagedProcess, Signal};
 use crate::quick_start::{Jvm, QuickStart};
-use crate::{Admin, ScratchDir, SlowLink, eventually, kraft, zookeeper};
+use crate::{Admin, Line, ScratchDir, SlowLink, eventually, kraft, zookeeper};
 
 /// How long a broker may take until it answers, on a machine that is busy with other tests.
 const START: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ pub struct RealKafkaBuilder {
     properties: Vec<(String, String)>,
     pub(crate) heap: String,
     pub(crate) jvm: Jvm,
-    pub(crate) slow_link: Option<Duration>,
+    pub(crate) slow_link: Option<Line>,
 }
 
 impl RealKafkaBuilder {
@@ -82,8 +82,8 @@ impl RealKafkaBuilder {
     /// Gives every broker a second listener that is reached through a [`SlowLink`] (KRaft only), see
     /// [`RealKafka::far_bootstrap`].
     #[must_use]
-    pub fn slow_link(mut self, one_way: Duration) -> Self {
-        self.slow_link = Some(one_way);
+    pub fn slow_link(mut self, line: Line) -> Self {
+        self.slow_link = Some(line);
         self
     }
 

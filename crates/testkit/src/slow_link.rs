@@ -5,10 +5,11 @@
 //!          <── writer <──[chunk, when it is due]── reader <──            for either direction
 //! ```
 //!
-//! Every byte is passed on one delay after it came, in order, however many are under way. What a
-//! TCP window would hold back on a real line of this length is not modelled: what is measured
-//! through it is what a client itself makes of waiting for answers.
+//! Every byte is passed on one delay after it came, in order, however many are under way, unless the
+//! line has a window: then a connection carries no more than that in a round trip, as where a socket
+//! buffer of that size is at either end.
 
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use socket2::SockRef;
 
 use crate::eventually::now;
 
@@ -29,6 +31,32 @@ const CHUNKS_MAX: usize = 8 * 1024;
 /// Bytes, and when they come out at the other end.
 type Chunk = (Instant, Vec<u8>);
 
+/// What a link is like.
+#[derive(Debug, Clone, Copy)]
+pub struct Line {
+    one_way: Duration,
+    window: usize,
+}
+
+impl Line {
+    /// A request and its answer take twice `one_way` longer than without.
+    pub fn of(one_way: Duration) -> Self {
+        Self {
+            one_way,
+            window: usize::MAX,
+        }
+    }
+
+    /// Each connection carries at most so many bytes a round trip, in each direction.
+    #[must_use]
+    pub fn with_window(self, bytes: usize) -> Self {
+        Self {
+            window: bytes,
+            ..self
+        }
+    }
+}
+
 /// A listener whose connections lead to another address, with a delay in both directions.
 #[derive(Debug)]
 pub struct SlowLink {
@@ -38,12 +66,11 @@ pub struct SlowLink {
 }
 
 impl SlowLink {
-    /// Listens for connections that are to lead to `target`; it needs not listen yet. A request and
-    /// its answer take twice `one_way` longer than without.
+    /// Listens for connections that are to lead to `target`; it needs not listen yet.
     ///
     /// # Errors
     /// When there is no port to listen on.
-    pub fn start(target: &str, one_way: Duration) -> Result<Self> {
+    pub fn start(target: &str, line: Line) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).context("listen for a slow link")?;
         let address = listener.local_addr().context("address of a slow link")?;
         let target = target.to_owned();
@@ -55,7 +82,7 @@ impl SlowLink {
                     return;
                 }
                 // A connection that fails is closed, and whoever made it sees that.
-                if let Err(error) = client.and_then(|client| join(client, &target, one_way)) {
+                if let Err(error) = client.and_then(|client| join(client, &target, line)) {
                     tracing::debug!(%error, target, "a slow link leads nowhere");
                 }
             }
@@ -83,39 +110,85 @@ impl Drop for SlowLink {
 }
 
 /// Leads a connection to `target`.
-fn join(client: TcpStream, target: &str, one_way: Duration) -> std::io::Result<()> {
+fn join(client: TcpStream, target: &str, line: Line) -> std::io::Result<()> {
     let server = TcpStream::connect(target)?;
+    if line.window < usize::MAX {
+        // Or these would take in what waits for room on the line.
+        SockRef::from(&client).set_recv_buffer_size(line.window)?;
+        SockRef::from(&server).set_recv_buffer_size(line.window)?;
+    }
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
-    carry(client.try_clone()?, server.try_clone()?, one_way);
-    carry(server, client, one_way);
+    carry(client.try_clone()?, server.try_clone()?, line);
+    carry(server, client, line);
     Ok(())
 }
 
 /// One direction.
-fn carry(from: TcpStream, to: TcpStream, one_way: Duration) {
+fn carry(from: TcpStream, to: TcpStream, line: Line) {
     let (sender, receiver) = sync_channel(CHUNKS_MAX);
-    thread::spawn(move || read(from, &sender, one_way));
+    thread::spawn(move || read(from, &sender, line));
     thread::spawn(move || write(to, &receiver));
 }
 
 /// Stamps what comes in, until there is no more or nobody wants it.
-fn read(mut from: TcpStream, chunks: &SyncSender<Chunk>, one_way: Duration) {
+fn read(mut from: TcpStream, chunks: &SyncSender<Chunk>, line: Line) {
     let mut buffer = vec![0; CHUNK_BYTES];
+    let mut window = Window::of(line);
     loop {
-        let read = match from.read(&mut buffer) {
+        let room = window.wait_for_room().min(CHUNK_BYTES);
+        let read = match from.read(&mut buffer[..room]) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             // A connection that breaks looks like one that ends.
             Ok(0) | Err(_) => return,
             Ok(read) => read,
         };
+        window.take(read);
         if chunks
-            .send((now() + one_way, buffer[..read].to_vec()))
+            .send((now() + line.one_way, buffer[..read].to_vec()))
             .is_err()
         {
             from.shutdown(Shutdown::Read).ok();
             return;
         }
+    }
+}
+
+/// The bytes of a connection that are under way in one direction.
+struct Window {
+    line: Line,
+    room: usize,
+    /// When there is room for more again.
+    under_way: VecDeque<(Instant, usize)>,
+}
+
+impl Window {
+    fn of(line: Line) -> Self {
+        Self {
+            line,
+            room: line.window,
+            under_way: VecDeque::new(),
+        }
+    }
+
+    fn take(&mut self, bytes: usize) {
+        self.room -= bytes;
+        // There and back: only then is known here that they came.
+        self.under_way
+            .push_back((now() + 2 * self.line.one_way, bytes));
+    }
+
+    fn wait_for_room(&mut self) -> usize {
+        while let Some((due, bytes)) = self.under_way.front().copied() {
+            if self.room == 0 {
+                wait_until(due);
+            } else if due > now() {
+                break;
+            }
+            self.room += bytes;
+            self.under_way.pop_front();
+        }
+        self.room
     }
 }
 
@@ -160,7 +233,7 @@ mod tests {
 
     #[test]
     fn an_answer_takes_the_delay_twice_and_is_whole() {
-        let link = SlowLink::start(&echo(), ONE_WAY).unwrap();
+        let link = SlowLink::start(&echo(), Line::of(ONE_WAY)).unwrap();
         let mut client = TcpStream::connect(link.address()).unwrap();
         let sent: Vec<u8> = (0..3_000_000_u32).map(|i| (i % 251) as u8).collect();
         let mut writing = client.try_clone().unwrap();
@@ -180,11 +253,29 @@ mod tests {
     }
 
     #[test]
+    fn a_window_is_what_a_connection_carries_in_a_round_trip() {
+        const WINDOW: usize = 100_000;
+        let line = Line::of(ONE_WAY).with_window(WINDOW);
+        let link = SlowLink::start(&echo(), line).unwrap();
+        let mut client = TcpStream::connect(link.address()).unwrap();
+
+        let started = now();
+        client.write_all(&[7; 5 * WINDOW]).unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).unwrap();
+
+        assert_eq!(answer.len(), 5 * WINDOW);
+        // The fifth waits for four, and then goes there and back.
+        assert!(started.elapsed() >= 5 * 2 * ONE_WAY);
+    }
+
+    #[test]
     fn a_link_to_nowhere_closes_its_connections() {
         let gone = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = gone.local_addr().unwrap().to_string();
         drop(gone);
-        let link = SlowLink::start(&address, ONE_WAY).unwrap();
+        let link = SlowLink::start(&address, Line::of(ONE_WAY)).unwrap();
 
         let mut client = TcpStream::connect(link.address()).unwrap();
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use testkit::{Admin, KafkaVersion, RealKafka, TopicSpec, eventually, shared_pair};
+use testkit::{Admin, KafkaVersion, Line, RealKafka, TopicSpec, eventually, shared_pair};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -56,7 +56,7 @@ fn three_brokers_lead_on_when_one_dies() -> Result<()> {
 )]
 fn whoever_comes_through_a_slow_link_stays_on_it() -> Result<()> {
     const ONE_WAY: Duration = Duration::from_millis(50);
-    let kafka = RealKafka::builder().slow_link(ONE_WAY).start()?;
+    let kafka = RealKafka::builder().slow_link(Line::of(ONE_WAY)).start()?;
     kafka.admin().create_topic(&TopicSpec::new("far", 2))?;
 
     let started = Instant::now();
