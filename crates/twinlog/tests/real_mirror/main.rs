@@ -7,6 +7,7 @@
 mod fidelity;
 mod flow;
 mod hands;
+mod loads;
 mod refusals;
 mod restart;
 mod status;
