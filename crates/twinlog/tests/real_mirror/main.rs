@@ -5,6 +5,7 @@
 //! its topics apart.
 
 mod fidelity;
+mod fight;
 mod flow;
 mod hands;
 mod loads;
