@@ -52,7 +52,7 @@ const LINE_BYTES_LEAST: usize = 64 << 10;
 const SLOW_ANSWER: Duration = Duration::from_secs(1);
 
 /// Lines to one broker at most.
-pub const LINES_MAX: usize = 16;
+pub const LINES_MAX: usize = 32;
 /// There is a line for each so many milliseconds to the broker and back: 50 MB/s, where brokers
 /// leave 100 KiB under way on each.
 const LINE_MS: u128 = 2;
@@ -162,7 +162,8 @@ mod tests {
             (0, 64, 1, 1),
             (3, 64, 1, 1),
             (4, 64, 1, 2),
-            (100, 64, 1, 16),
+            (40, 64, 1, 16),
+            (100, 64, 1, 32),
             (100, 64, 6, 8),
             (100, 64, 100, 1),
             (100, 4, 1, 4),
