@@ -146,3 +146,20 @@ async fn a_stop_that_is_cut_short_says_what_was_left() -> Result<()> {
     assert_eq!(status.unfinished(), left);
     Ok(())
 }
+
+#[tokio::test(start_paused = true)]
+async fn positions_are_stored_at_a_stop_though_their_leader_has_just_moved() -> Result<()> {
+    let clusters = Clusters::start(1)?;
+    clusters.source.create_topic("orders", 1, 1);
+    let flow = clusters.mirror("")?;
+    clusters.produce("orders", 0, &["a"]).await?;
+    clusters.expect_copied("us.orders", 0, &["a"]).await?;
+
+    let write = clusters.target.on(ApiKey::Produce);
+    let moved = Fault::Error(ResponseError::NotLeaderOrFollower);
+    write.topic("mm2-offsets.us.internal").once(moved);
+    let status = stop(flow).await;
+
+    assert_eq!(status.unfinished(), Unfinished::default());
+    Ok(())
+}

@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
 use twinlog_core::ids::{TopicPartition, UpstreamOffset};
 use twinlog_core::records::connect_offset::Position;
 use twinlog_kafka::error::{Error, Result};
+use twinlog_kafka::retry::{Retry, while_retriable};
 
 use super::entry::{Entry, EntryId, Start};
 use super::reading::described;
@@ -292,7 +294,12 @@ impl Task {
             .stop_by
             .unwrap_or_else(Instant::now)
             .max(Instant::now() + GRACE);
-        match timeout_at(deadline, self.context.positions.write(records)).await {
+        // A leader that has just moved is no reason to leave them out.
+        let seed = self.random.u64(..);
+        let mut retry = Retry::new(self.config.backoff, CancellationToken::new(), seed);
+        let store = || self.context.positions.write(records.clone());
+        let stored = retry.run("store positions", while_retriable, store);
+        match timeout_at(deadline, stored).await {
             Ok(Ok(_)) => {
                 tracing::debug!(partitions, "positions stored");
                 return 0;
