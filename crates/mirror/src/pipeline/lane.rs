@@ -126,7 +126,11 @@ impl Lane {
     pub fn feed(&mut self, counters: &mut Counters) -> Option<Order> {
         while self.may_feed() {
             self.end_at_source_end();
-            let item = self.planned.pop_front()?;
+            let Some(item) = self.planned.pop_front() else {
+                // Room for batches of a partition that has none: see `Writer::give_back_room`.
+                self.planned = VecDeque::new();
+                return None;
+            };
             self.planned_bytes -= item.bytes();
             match item {
                 Item::Fill(fill) => self.pass_over(fill, counters),
@@ -181,7 +185,7 @@ impl Lane {
     /// Forgets everything that was not sent, to read it again.
     pub fn reread(&mut self) {
         self.round += 1;
-        self.planned.clear();
+        self.planned = VecDeque::new();
         self.planned_bytes = 0;
         self.rebuilding = None;
         self.stopped = None;
@@ -380,5 +384,51 @@ impl FillReason {
             .iter()
             .position(|reason| *reason == self)
             .unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use twinlog_core::offsets::{Expects, Sequence, TargetMark, TargetTail};
+    use twinlog_kafka::memory::MemoryBudget;
+
+    use super::*;
+    use crate::pipeline::joining::Joining;
+    use crate::pipeline::testing::data;
+
+    #[test]
+    fn a_lane_that_is_drained_keeps_no_room_for_batches() {
+        let log_end = DownstreamOffset(0);
+        let frontier = Frontier {
+            upstream: UpstreamOffset(0),
+            mark: TargetMark {
+                downstream: log_end,
+                sequence: Sequence::ZERO,
+            },
+        };
+        let rules = Rules {
+            batch_bytes_max: 1 << 20,
+            recompress: None,
+            target_stamps: false,
+        };
+        let mut lane = Lane::new(1 << 60, frontier, rules);
+        let expects = Expects::Anything;
+        lane.writer.on_tail(TargetTail { log_end, expects });
+
+        lane.on_fetched(data(0, 3), &[]).unwrap();
+        lane.feed(&mut Counters::default());
+        let outgoing = lane.writer.send(&Joining {
+            size_max: 1 << 20,
+            round_trip: Duration::ZERO,
+            budget: &MemoryBudget::new(1 << 20),
+        });
+        let while_sent = lane.writer.room();
+        lane.writer.on_ack(outgoing.unwrap().ticket, 0);
+
+        assert!(lane.is_drained());
+        assert!(while_sent > 0);
+        assert_eq!((lane.planned.capacity(), lane.writer.room()), (0, 0));
     }
 }

@@ -424,11 +424,27 @@ impl Writer {
         }
         self.is_remembered = !self.is_old(&sent.piece);
         self.is_resending = false;
+        if self.is_idle() {
+            self.give_back_room();
+        }
         Acked::InPlace {
             records,
             bytes,
             foreign,
         }
+    }
+
+    /// Of thousands of partitions most are quiet most of the time, and the room for their batches would
+    /// be more than all else that is kept of them.
+    fn give_back_room(&mut self) {
+        self.queue = VecDeque::new();
+        self.window = VecDeque::new();
+    }
+
+    /// For how many batches there is room.
+    #[cfg(test)]
+    pub fn room(&self) -> usize {
+        self.queue.capacity() + self.window.capacity()
     }
 
     /// Nobody knows, or the broker denies, that the batch was appended. Nothing is sent until that
@@ -495,7 +511,7 @@ impl Writer {
     /// Forgets what was not sent yet. It gives back the source offset to read again from, which is
     /// the end of what stays.
     pub fn drop_unsent(&mut self) -> UpstreamOffset {
-        self.queue.clear();
+        self.queue = VecDeque::new();
         self.returned = 0;
         if let Some(overlap) = &mut self.overlap {
             overlap.rewind(self.frontier.upstream);

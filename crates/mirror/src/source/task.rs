@@ -348,6 +348,7 @@ impl Task {
             self.drop_entry(id);
         }
         let mut joined = 0;
+        self.entries.reserve(specs.len());
         for spec in specs {
             if self.entries.by_source(&spec.source).is_none() {
                 self.add_entry(spec);

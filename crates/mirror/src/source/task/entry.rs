@@ -300,6 +300,12 @@ pub struct Entries {
 }
 
 impl Entries {
+    /// Makes room for so many in all, exactly if there are none yet: of thousands much would be left
+    /// unused.
+    pub fn reserve(&mut self, total: usize) {
+        self.slots.reserve(total.saturating_sub(self.slots.len()));
+    }
+
     pub fn insert(&mut self, entry: Entry) -> EntryId {
         let index = self.free.pop().unwrap_or(self.slots.len());
         let generation = self.next_generation;
