@@ -360,7 +360,7 @@ impl Admin {
         })
     }
 
-    fn controller(&self) -> Result<String> {
+    pub(crate) fn controller(&self) -> Result<String> {
         let response = self.metadata(Some(Vec::new()))?;
         let controller = response
             .brokers
@@ -386,7 +386,7 @@ impl Admin {
 }
 
 /// Sends one request on a fresh connection and reads its answer.
-fn call<R: Request>(address: &str, request: &R, version: i16) -> Result<R::Response> {
+pub(crate) fn call<R: Request>(address: &str, request: &R, version: i16) -> Result<R::Response> {
     let action = || format!("ask {address} with request {} v{version}", R::KEY);
     let frame = encode(request, version).with_context(action)?;
     let answer = exchange(address, &frame).with_context(action)?;
@@ -421,7 +421,7 @@ fn decode<R: Request>(mut answer: Bytes, version: i16) -> Result<R::Response> {
     R::Response::decode(&mut answer, version)
 }
 
-fn check(error_code: i16) -> Result<()> {
+pub(crate) fn check(error_code: i16) -> Result<()> {
     match ResponseError::try_from_code(error_code) {
         None => Ok(()),
         Some(error) => bail!("error {error_code} ({error:?})"),
@@ -432,6 +432,6 @@ fn text(value: &str) -> StrBytes {
     StrBytes::from_string(value.to_owned())
 }
 
-fn name(topic: &str) -> TopicName {
+pub(crate) fn name(topic: &str) -> TopicName {
     TopicName(text(topic))
 }

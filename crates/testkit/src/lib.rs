@@ -23,6 +23,7 @@ mod in_memory;
 mod jars;
 mod java_tools;
 mod kraft;
+mod leaders;
 mod long_line;
 mod mirror_maker;
 mod moments;

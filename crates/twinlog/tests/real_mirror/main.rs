@@ -4,6 +4,7 @@
 //! All tests share two clusters. Each has a flow of its own between them, whose source alias tells
 //! its topics apart.
 
+mod brokers;
 mod fidelity;
 mod fight;
 mod flow;
